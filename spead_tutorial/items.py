@@ -19,8 +19,6 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from spead_tutorial import _bits
-from spead_tutorial._convert import as_dtype, as_integers, as_records, integer_range
 from spead_tutorial._numpy_header import (
     MOST_BYTES,
     MOST_DIMENSIONS,
@@ -28,7 +26,14 @@ from spead_tutorial._numpy_header import (
     MOST_TEXT,
     read_numpy_header,
 )
-from spead_tutorial._unpack import check_order, read_value
+from spead_tutorial._values import (
+    FIELD_DTYPES,
+    as_dtype,
+    check_order,
+    integer_range,
+    pack_fields,
+    read_value,
+)
 from spead_tutorial.flavour import BUG_COMPAT_SWAP_ENDIAN, STREAM_CTRL_ID
 
 __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
@@ -484,7 +489,7 @@ def _checked_format(format: Iterable[tuple[str, int]] | None) -> tuple[tuple[str
 
 def _format_dtype(format: Sequence[tuple[str, int]]) -> np.dtype[Any] | None:
     """Return the dtype with the same bytes as `format`, None if there is none."""
-    dtypes = [_bits.FIELD_DTYPES.get(field) for field in format]
+    dtypes = [FIELD_DTYPES.get(field) for field in format]
     if None in dtypes:
         return None
     if len(dtypes) == 1:
@@ -694,7 +699,8 @@ class Item(Descriptor):
         ):
             return self._low_bytes(value)
         if self._wire_dtype is None:
-            return self._pack(value)
+            assert self._format is not None
+            return pack_fields(value, self._format, self._check_shape)
         if len(self._shape) == 1 and self._wire_dtype == _CHARACTER:
             value = _split_text(value)
         array = as_dtype(value, self._wire_dtype)
@@ -716,31 +722,6 @@ class Item(Descriptor):
         """
         length = self._int_length
         return np.ndarray((length,), _BYTE, value, _UINT64.itemsize - length)
-
-    def _pack(self, value: Any) -> NDArray[np.uint8]:
-        """Pack fields that NumPy has no type for."""
-        assert self._format is not None
-        if len(self._format) == 1:
-            columns = [value]
-        else:
-            names = tuple(f"f{i}" for i in range(len(self._format)))
-            records = as_records(value, names)
-            self._check_shape(records.shape)
-            columns = [records[name].tolist() for name in names]
-        packed = []
-        for column, (letter, bits) in zip(columns, self._format, strict=True):
-            dtype = _bits.FIELD_DTYPES.get((letter, bits))
-            if letter in "ui":
-                array = as_integers(column, letter, bits)
-            elif letter == "b":
-                array = as_dtype(column, np.dtype(np.bool_))
-            else:
-                assert dtype is not None
-                array = as_dtype(column, dtype)
-            if len(columns) == 1:
-                self._check_shape(array.shape)
-            packed.append(_big_endian(array.ravel(), bits))
-        return _bits.pack(packed, [bits for _, bits in self._format])
 
 
 def _exports(dtype: np.dtype[Any] | None) -> bool:
@@ -764,21 +745,6 @@ def _split_text(value: Any) -> Any:
     ):
         return np.ndarray((len(value),), _CHARACTER, value)
     return value
-
-
-def _big_endian(array: NDArray[Any], bits: int) -> NDArray[np.uint8]:
-    """Return the big-endian bytes of every element, enough of them for `bits` bits."""
-    if array.dtype == object:
-        length = (bits + 7) // 8
-        mask = (1 << bits) - 1
-        joined = b"".join((number & mask).to_bytes(length, "big") for number in array)
-        return np.frombuffer(joined, _BYTE).reshape(-1, length)
-    if array.dtype == np.bool_:
-        column = np.zeros((array.size, (bits + 7) // 8), _BYTE)
-        column[:, -1] = array
-        return column
-    big = array.astype(array.dtype.newbyteorder(">"))
-    return big.view(_BYTE).reshape(array.size, array.itemsize)
 
 
 class ItemGroup:

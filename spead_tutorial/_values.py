@@ -1,0 +1,378 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How values become bytes, and bytes values again.
+
+NumPy's own casts wrap integers, drop fractions and cut strings without a word. On the wire the
+receiver could not tell, so here all of these are errors. That is the slow path: values that already
+have the right type never come here. Bytes come from strangers: what does not fit is a ValueError.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "FIELD_DTYPES",
+    "Format",
+    "as_dtype",
+    "check_order",
+    "integer_range",
+    "pack_fields",
+    "read_value",
+]
+
+#: Fields of an element: pairs of a letter and a width in bits.
+Format = Sequence[tuple[str, int]]
+
+#: The types of those fields that NumPy has one for.
+FIELD_DTYPES = {
+    **{
+        (letter, bits): np.dtype(f">{letter}{bits // 8}")
+        for letter in "ui"
+        for bits in (8, 16, 32, 64)
+    },
+    ("f", 32): np.dtype(">f4"),
+    ("f", 64): np.dtype(">f8"),
+    ("b", 8): np.dtype("?"),
+    ("c", 8): np.dtype("S1"),
+}
+
+
+# ---------------------------------------------------------------------------------------
+# Values that are converted
+
+
+def integer_range(letter: str, bits: int) -> tuple[int, int]:
+    """Smallest and largest value of an unsigned (``"u"``) or signed (``"i"``) integer."""
+    if letter == "u":
+        return 0, (1 << bits) - 1
+    return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+
+
+def _as_integers(value: Any, letter: str, bits: int) -> NDArray[Any]:
+    """Convert to integers of a given width."""
+    raw = np.asarray(value)
+    if raw.dtype.kind not in "iufb" or (
+        raw.dtype.kind == "f" and not isinstance(value, np.ndarray)
+    ):
+        # A list of large and small Python integers becomes floats, which are not exact: start
+        # again from the elements themselves.
+        raw = np.array(value, dtype=object)
+    if raw.dtype.kind == "O":
+        whole = np.empty(raw.shape, dtype=object)
+        whole.ravel()[:] = [_whole(element) for element in raw.ravel()]
+        raw = whole
+    elif raw.dtype.kind == "f":
+        fractions = raw[~(np.isfinite(raw) & (raw == np.floor(raw)))]
+        if fractions.size:
+            raise ValueError(f"{fractions[0]} is not a whole number")
+    elif raw.dtype.kind == "b":
+        raw = raw.astype(np.uint8)
+    if raw.size:
+        low, high = integer_range(letter, bits)
+        for extreme in (int(raw.min()), int(raw.max())):
+            if not low <= extreme <= high:
+                raise ValueError(f"{extreme} is out of range for {letter}{bits}: {low} to {high}")
+    if bits > 64:
+        return raw.astype(object)
+    return raw.astype(np.uint64 if letter == "u" else np.int64)
+
+
+def _whole(element: Any) -> int:
+    """Return one number of any type as a Python integer; ValueError if it is not whole."""
+    try:
+        return operator.index(element)
+    except TypeError:
+        pass
+    try:
+        number = int(element)
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError(f"{element!r} is not a whole number") from None
+    if not isinstance(element, (str, bytes)) and number != element:
+        raise ValueError(f"{element!r} is not a whole number")
+    return number
+
+
+def _as_records(value: Any, names: tuple[str, ...]) -> NDArray[np.void]:
+    """Arrange records as a structured array of Python objects, none of them converted."""
+    if not _is_records(value):
+        # NumPy would repeat a plain number in all fields.
+        raise ValueError(f"each element has to be a tuple of {len(names)} fields")
+    return np.array(value, dtype=[(name, object) for name in names])
+
+
+def _is_records(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_records(element) for element in value)
+    if isinstance(value, np.ndarray):
+        return value.dtype.names is not None or (
+            value.dtype == object and _is_records(value.tolist())
+        )
+    return isinstance(value, (tuple, np.void))
+
+
+def as_dtype(value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Convert to an array of exactly one dtype, which is `value` itself if it has it already."""
+    if isinstance(value, np.ndarray) and value.dtype == dtype:
+        return np.asarray(value)
+    if dtype.names is not None:
+        return _as_structure(value, dtype, dtype.names)
+    if isinstance(value, np.ndarray) and np.can_cast(value.dtype, dtype, "safe"):
+        return np.asarray(value).astype(dtype)  # nothing to check: byte order or a wider type
+    if dtype.kind in "ui":
+        return _as_integers(value, dtype.kind, 8 * dtype.itemsize).astype(dtype)
+    if dtype.kind == "b" and not isinstance(value, np.ndarray):
+        # Next to a string, zero would become one, which is not false.
+        return np.array(value, dtype=object).astype(dtype)
+    raw = np.asarray(value)
+    if dtype.kind in "fc":
+        return _as_inexact(raw, dtype)
+    if dtype.kind in "SU":
+        return _as_text(raw, dtype)
+    if dtype.kind == "V" and raw.dtype.itemsize > dtype.itemsize:
+        raise ValueError(f"{raw.dtype.itemsize} bytes do not fit the {dtype.itemsize} of {dtype}")
+    return raw.astype(dtype)
+
+
+def _as_structure(value: Any, dtype: np.dtype[Any], names: tuple[str, ...]) -> NDArray[Any]:
+    records = _as_records(value, names)
+    out = np.zeros(records.shape, dtype=dtype)
+    for name in names:
+        field = dtype[name]
+        column = records[name].tolist()  # nested lists again, with the objects as leaves
+        base, shape = field.base, out.shape + field.shape
+        converted = as_dtype(column, base) if out.size else np.zeros(shape, base)
+        if converted.shape != shape:
+            raise ValueError(f"field {name!r} has shape {converted.shape}, expected {shape}")
+        out[name] = converted
+    return out
+
+
+def _as_inexact(raw: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if dtype.kind == "f" and raw.dtype.kind == "c":
+        if raw.imag.any():
+            raise ValueError(f"a complex number does not fit {dtype}")
+        raw = raw.real
+    with np.errstate(all="ignore"):
+        out = raw.astype(dtype)
+        if not np.isfinite(out).all():
+            wide = raw.astype(np.complex128)
+            overflown = wide[np.isfinite(wide) & ~np.isfinite(out)]
+            if overflown.size:
+                raise ValueError(f"{overflown[0].real:g} is out of range for {dtype}")
+    return out
+
+
+def _as_text(raw: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    text = raw if raw.dtype.kind in "SU" else raw.astype(dtype.kind)
+    width = dtype.itemsize // (4 if dtype.kind == "U" else 1)
+    long = text[np.strings.str_len(text) > width]
+    if long.size:
+        plural = "" if width == 1 else "s"
+        raise ValueError(f"{long[0].item()!r} is longer than {width} character{plural}")
+    return text.astype(dtype)
+
+
+# ---------------------------------------------------------------------------------------
+# Fields that are packed bit by bit, most significant bit first
+
+
+def pack_fields(
+    value: Any, format: Format, check_shape: Callable[[tuple[int, ...]], None]
+) -> NDArray[np.uint8]:
+    """Pack fields that NumPy has no type for, bit by bit."""
+    columns = [value]
+    if len(format) > 1:
+        names = tuple(f"f{i}" for i in range(len(format)))
+        records = _as_records(value, names)
+        check_shape(records.shape)
+        columns = [records[name].tolist() for name in names]
+    packed = []
+    for column, (letter, bits) in zip(columns, format, strict=True):
+        if letter in "ui":
+            array = _as_integers(column, letter, bits)
+        else:
+            array = as_dtype(column, FIELD_DTYPES[letter, 8 if letter == "b" else bits])
+        if len(columns) == 1:
+            check_shape(array.shape)
+        packed.append(_big_endian(array.ravel(), bits))
+    return _packed(packed, [bits for _, bits in format])
+
+
+def _big_endian(array: NDArray[Any], bits: int) -> NDArray[np.uint8]:
+    """Return the big-endian bytes of every element, enough of them for `bits` bits."""
+    if array.dtype == object:
+        length = (bits + 7) // 8
+        mask = (1 << bits) - 1
+        joined = b"".join((number & mask).to_bytes(length, "big") for number in array)
+        return np.frombuffer(joined, np.uint8).reshape(-1, length)
+    if array.dtype == np.bool_:
+        column = np.zeros((array.size, (bits + 7) // 8), np.uint8)
+        column[:, -1] = array
+        return column
+    big = array.astype(array.dtype.newbyteorder(">"))
+    return big.view(np.uint8).reshape(array.size, array.itemsize)
+
+
+def _packed(columns: Sequence[NDArray[np.uint8]], widths: Sequence[int]) -> NDArray[np.uint8]:
+    """Put records together bit by bit."""
+    if all(width % 8 == 0 for width in widths):
+        # Eight times less memory than going through single bits.
+        return np.hstack(
+            [
+                column[:, column.shape[1] - width // 8 :]
+                for column, width in zip(columns, widths, strict=True)
+            ]
+        ).ravel()
+    bits = [
+        np.unpackbits(column, axis=1)[:, 8 * column.shape[1] - width :]
+        for column, width in zip(columns, widths, strict=True)
+    ]
+    return np.packbits(np.hstack(bits))
+
+
+# ---------------------------------------------------------------------------------------
+# Values that have arrived
+
+
+def check_order(new_order: str) -> str:
+    """Return a byte order as NumPy abbreviates it; ValueError where there is no such."""
+    if new_order == "=":
+        return new_order
+    try:
+        np.dtype(np.uint16).newbyteorder(new_order)  # type: ignore[arg-type]
+    except (ValueError, TypeError):
+        raise ValueError(
+            f"new_order is {new_order!r}: it has to be one of '=' (this machine's), '<', '>', '|'"
+            " (as it was sent)"
+        ) from None
+    return new_order
+
+
+def read_value(
+    buffer: NDArray[np.uint8],
+    shape: Sequence[int | None],
+    dtype: np.dtype[Any] | None,
+    order: str,
+    format: Format | None,
+    *,
+    is_immediate: bool,
+    new_order: str,
+) -> tuple[Any, int]:
+    """Make a value of bytes."""
+    bits = 8 * dtype.itemsize if dtype is not None else sum(n for _, n in format or ())
+    sizes = _sizes(shape, bits, buffer.size)
+    count = math.prod(sizes)
+    needed = (count * bits + 7) // 8
+    if needed > buffer.size:
+        raise ValueError(f"shape {tuple(sizes)} takes {needed} bytes, and {buffer.size} arrived")
+    used = buffer[buffer.size - needed :] if is_immediate else buffer[:needed]
+    surplus = 0 if is_immediate or None in shape else buffer.size - needed
+    if format is not None and list(format) == [("c", 8)] and len(sizes) == 1:
+        return used.tobytes().decode("ascii"), surplus
+    if dtype is not None:
+        return _as_array(used, sizes, dtype, order, new_order), surplus
+    assert format is not None
+    return _as_objects(used, sizes, format, count), surplus
+
+
+def _sizes(shape: Sequence[int | None], bits: int, n_bytes: int) -> list[int]:
+    """Return the shape of a value of so many bytes: the dimension that varies takes what fits."""
+    known = bits * math.prod(size for size in shape if size is not None)
+    varying = 8 * n_bytes // known if known else 0
+    return [varying if size is None else size for size in shape]
+
+
+def _as_array(
+    used: NDArray[np.uint8], sizes: list[int], dtype: np.dtype[Any], order: str, new_order: str
+) -> Any:
+    array: NDArray[Any]
+    if order == "F":
+        array = np.ndarray(tuple(reversed(sizes)), dtype, used).T
+    else:
+        array = np.ndarray(tuple(sizes), dtype, used)
+    wanted = dtype.newbyteorder(new_order)  # type: ignore[arg-type]
+    if wanted != dtype:
+        array = array.astype(wanted)
+    try:
+        return array if sizes else array[()]
+    except SystemError as error:  # a text of which a character is none
+        raise ValueError(str(error)) from None
+
+
+def _as_objects(used: NDArray[np.uint8], sizes: list[int], format: Format, count: int) -> Any:
+    """Make an array of fields that are packed bit by bit: Python's numbers where NumPy has none."""
+    widths = [bits for _, bits in format]
+    columns = [
+        _values(column, letter, bits)
+        for column, (letter, bits) in zip(_unpacked(used, widths, count), format, strict=True)
+    ]
+    array: NDArray[Any]
+    if len(columns) == 1:
+        array = np.empty(count, object)
+        array[:] = columns[0]
+    else:
+        types = [FIELD_DTYPES.get(field, np.dtype(object)) for field in format]
+        array = np.empty(count, [(f"f{i}", dtype) for i, dtype in enumerate(types)])
+        for i, column in enumerate(columns):
+            array[f"f{i}"] = column
+    array = array.reshape(sizes)
+    return array if sizes else array[()]
+
+
+def _values(column: NDArray[Any], letter: str, bits: int) -> NDArray[Any] | list[Any]:
+    """Return the values of a field: of its numbers, or, where NumPy has none so wide, its bytes."""
+    is_wide = column.ndim == 2
+    if letter == "b":
+        truths: NDArray[np.bool_] = np.any(column, axis=1) if is_wide else column != 0
+        return truths
+    if letter in "fc":
+        return column.view("S1" if letter == "c" else f"f{bits // 8}")
+    if is_wide:
+        is_signed = letter == "i"
+        whole = (int.from_bytes(bytes(x), "big") for x in column)
+        return [n - (n >> (bits - 1) << bits) if is_signed else n for n in whole]
+    if letter == "u":
+        return column
+    unused = 8 * column.itemsize - bits
+    return (column << unused).view(f"i{column.itemsize}") >> unused
+
+
+def _unpacked(
+    packed: NDArray[np.uint8], widths: Sequence[int], n_records: int
+) -> list[NDArray[Any]]:
+    """Take records apart bit by bit."""
+    ends = list(itertools.accumulate(widths))
+    n_bits = n_records * ends[-1]
+    if all(width % 8 == 0 for width in widths):
+        unit = 8
+        digits = packed[: n_bits // 8]
+    else:
+        unit = 1
+        digits = np.unpackbits(packed[: (n_bits + 7) // 8])[:n_bits]
+    records = digits.reshape(n_records, ends[-1] // unit)
+    return [
+        _joined(records[:, (end - width) // unit : end // unit], unit)
+        for end, width in zip(ends, widths, strict=True)
+    ]
+
+
+def _joined(digits: NDArray[np.uint8], unit: int) -> NDArray[Any]:
+    """Put the digits of each number together, each of which has so many bits."""
+    n_records, n_digits = digits.shape
+    width = n_digits * unit
+    if width <= 64:
+        numbers = np.zeros(n_records, np.min_scalar_type((1 << width) - 1))
+        for digit in digits.T:
+            numbers = numbers << unit | digit
+        return numbers
+    if unit == 8:
+        return digits
+    padding = np.zeros((n_records, -width % 8), np.uint8)
+    return np.packbits(np.hstack([padding, digits]), axis=1)
