@@ -13,6 +13,7 @@ if _find_spec("spead_tutorial._core") is None:
         "run from another folder, with the Python it is installed for (make sets up .venv)"
     )
 
+from spead_tutorial import flavour
 from spead_tutorial._core import HugePages, MemoryAllocator, MemoryPool, MmapAllocator, ThreadPool
 from spead_tutorial._types import (
     MEMCPY_NONTEMPORAL,
@@ -24,61 +25,16 @@ from spead_tutorial._types import (
     Stopped,
     parse_range_list,
 )
-from spead_tutorial.flavour import (
-    BUG_COMPAT_DESCRIPTOR_WIDTHS,
-    BUG_COMPAT_PYSPEAD_0_5_2,
-    BUG_COMPAT_SHAPE_BIT_1,
-    BUG_COMPAT_SWAP_ENDIAN,
-    CTRL_DESCRIPTOR_REISSUE,
-    CTRL_DESCRIPTOR_UPDATE,
-    CTRL_STREAM_START,
-    CTRL_STREAM_STOP,
-    DESCRIPTOR_DESCRIPTION_ID,
-    DESCRIPTOR_DTYPE_ID,
-    DESCRIPTOR_FORMAT_ID,
-    DESCRIPTOR_ID,
-    DESCRIPTOR_ID_ID,
-    DESCRIPTOR_NAME_ID,
-    DESCRIPTOR_SHAPE_ID,
-    HEAP_CNT_ID,
-    HEAP_LENGTH_ID,
-    NULL_ID,
-    PAYLOAD_LENGTH_ID,
-    PAYLOAD_OFFSET_ID,
-    STREAM_CTRL_ID,
-    Flavour,
-)
+from spead_tutorial.flavour import *  # noqa: F403 - all numbers of the protocol
 from spead_tutorial.items import Descriptor, Item, ItemGroup, RawDescriptor
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "BUG_COMPAT_DESCRIPTOR_WIDTHS",
-    "BUG_COMPAT_PYSPEAD_0_5_2",
-    "BUG_COMPAT_SHAPE_BIT_1",
-    "BUG_COMPAT_SWAP_ENDIAN",
-    "CTRL_DESCRIPTOR_REISSUE",
-    "CTRL_DESCRIPTOR_UPDATE",
-    "CTRL_STREAM_START",
-    "CTRL_STREAM_STOP",
-    "DESCRIPTOR_DESCRIPTION_ID",
-    "DESCRIPTOR_DTYPE_ID",
-    "DESCRIPTOR_FORMAT_ID",
-    "DESCRIPTOR_ID",
-    "DESCRIPTOR_ID_ID",
-    "DESCRIPTOR_NAME_ID",
-    "DESCRIPTOR_SHAPE_ID",
-    "HEAP_CNT_ID",
-    "HEAP_LENGTH_ID",
     "MEMCPY_NONTEMPORAL",
     "MEMCPY_STD",
-    "NULL_ID",
-    "PAYLOAD_LENGTH_ID",
-    "PAYLOAD_OFFSET_ID",
-    "STREAM_CTRL_ID",
     "Descriptor",
     "Empty",
-    "Flavour",
     "Full",
     "HugePages",
     "Item",
@@ -93,3 +49,4 @@ __all__ = [
     "ThreadPool",
     "parse_range_list",
 ]
+__all__ += flavour.__all__
