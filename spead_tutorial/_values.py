@@ -25,6 +25,7 @@ __all__ = [
     "integer_range",
     "pack_fields",
     "read_value",
+    "sized",
 ]
 
 #: Fields of an element: pairs of a letter and a width in bits.
@@ -267,7 +268,7 @@ def read_value(
 ) -> tuple[Any, int]:
     """Make a value of bytes."""
     bits = 8 * dtype.itemsize if dtype is not None else sum(n for _, n in format or ())
-    sizes = _sizes(shape, bits, buffer.size)
+    sizes = sized(shape, 8 * buffer.size // bits)
     count = math.prod(sizes)
     needed = (count * bits + 7) // 8
     if needed > buffer.size:
@@ -282,10 +283,10 @@ def read_value(
     return _as_objects(used, sizes, format, count), surplus
 
 
-def _sizes(shape: Sequence[int | None], bits: int, n_bytes: int) -> list[int]:
-    """Return the shape of a value of so many bytes: the dimension that varies takes what fits."""
-    known = bits * math.prod(size for size in shape if size is not None)
-    varying = 8 * n_bytes // known if known else 0
+def sized(shape: Sequence[int | None], most: int) -> list[int]:
+    """Return a shape in which the dimension that varies takes what `most` elements leave it."""
+    known = math.prod(size for size in shape if size is not None)
+    varying = most // known if known else 0
     return [varying if size is None else size for size in shape]
 
 

@@ -33,6 +33,7 @@ from spead_tutorial._values import (
     integer_range,
     pack_fields,
     read_value,
+    sized,
 )
 from spead_tutorial.flavour import BUG_COMPAT_SWAP_ENDIAN, STREAM_CTRL_ID
 
@@ -365,9 +366,7 @@ class Descriptor:
         list of int
             The size of every dimension.
         """
-        known = math.prod(size for size in self._shape if size is not None)
-        varying = max_elements // known if known else 0
-        return [varying if size is None else size for size in self._shape]
+        return sized(self._shape, max_elements)
 
     def compatible_shape(self, shape: Sequence[int | None]) -> bool:
         """Whether a value may have this shape.
