@@ -111,7 +111,22 @@ cdef int check_generation(int made) except -1:
     return 0
 
 
-# ---- Heaps ----
+# ---- Memory ----
+
+@cython.final
+cdef class _Array:
+    """Memory for some values of C, until it goes; zeros at first."""
+
+    cdef void *memory
+
+    def __cinit__(self, size_t n, size_t size):
+        self.memory = calloc(n + 1, size)
+        if self.memory == NULL:
+            raise MemoryError(f"no memory for {n} times {size} bytes")
+
+    def __dealloc__(self):
+        free(self.memory)
+
 
 @cython.final
 @cython.freelist(64)
@@ -126,6 +141,8 @@ cdef class _Value:
     def __dealloc__(self):
         PyBuffer_Release(&self.view)
 
+
+# ---- Heaps ----
 
 cdef uint64_t item_id(object item) except? 0xFFFFFFFFFFFFFFFF:
     number = index(item.id)
@@ -258,40 +275,33 @@ cdef class Heap:
         """
         cdef spt_error err
         cdef spt_descriptor c
-        cdef spt_field *fields = NULL
-        cdef int64_t *dims = NULL
         cdef size_t i
         self.check_idle()
         raw = descriptor.to_raw(self.flavour)
         cdef bytes name = _text("name", raw.name)
         cdef bytes description = _text("description", raw.description)
         cdef bytes header = _text("dtype", raw.numpy_header)
-        format = list(raw.format)
-        shape = list(raw.shape)
+        cdef list format = list(raw.format)
+        cdef list shape = list(raw.shape)
+        cdef _Array field_array = _Array(len(format), sizeof(spt_field))
+        cdef _Array size_array = _Array(len(shape), sizeof(int64_t))
+        cdef spt_field *fields = <spt_field *>field_array.memory
+        cdef int64_t *sizes = <int64_t *>size_array.memory
+        try:
+            for i, (letter, bits) in enumerate(format):
+                fields[i].code = <char>ord(letter)
+                fields[i].bits = index(bits)
+            for i, size in enumerate(shape):
+                sizes[i] = -1 if size is None else index(size)
+        except OverflowError as error:
+            raise ValueError(f"descriptor of {raw.name!r}: a size is out of range") from error
         c.id = item_id(raw)
         c.name = name
         c.description = description
         c.numpy_header = header
-        c.n_format = <size_t>len(format)
-        c.n_shape = <size_t>len(shape)
-        try:
-            fields = <spt_field *>malloc((c.n_format + 1) * sizeof(spt_field))
-            dims = <int64_t *>malloc((c.n_shape + 1) * sizeof(int64_t))
-            if fields == NULL or dims == NULL:
-                raise MemoryError("no memory for a descriptor")
-            for i in range(c.n_format):
-                fields[i].code = <char>ord(format[i][0])
-                fields[i].bits = index(format[i][1])
-            for i in range(c.n_shape):
-                dims[i] = -1 if shape[i] is None else index(shape[i])
-            c.format = fields
-            c.shape = dims
-            check(spt_heap_add_descriptor(self.heap, &c, &err), &err)
-        except OverflowError as error:
-            raise ValueError(f"descriptor of {raw.name!r}: a size is out of range") from error
-        finally:
-            free(fields)
-            free(dims)
+        c.format, c.n_format = fields, <size_t>len(format)
+        c.shape, c.n_shape = sizes, <size_t>len(shape)
+        check(spt_heap_add_descriptor(self.heap, &c, &err), &err)
 
     def add_start(self):
         """Add the stream control item that says that a stream starts here.
@@ -358,25 +368,20 @@ cdef class PacketGenerator:
 
     cdef Heap heap
     cdef spt_packetizer packetizer
-    cdef void *scratch
-    cdef iovec *pieces
+    cdef _Array scratch, pieces
 
     def __cinit__(self, Heap heap not None, cnt, max_packet_size):
         cdef spt_error err
         cdef size_t size = whole("max_packet_size", max_packet_size)
         check(spt_packetizer_init(&self.packetizer, heap.heap,
                                   whole("cnt", cnt), size, &err), &err)
-        self.scratch = malloc(size)
-        self.pieces = <iovec *>malloc(SPT_MAX_PIECES(size) * sizeof(iovec))
-        if self.scratch == NULL or self.pieces == NULL:
-            raise MemoryError("no memory for a packet")
+        self.scratch = _Array(size, 1)
+        self.pieces = _Array(SPT_MAX_PIECES(size), sizeof(iovec))
         self.heap = heap
         heap.readers += 1
 
     def __dealloc__(self):
         self.release()
-        free(self.scratch)
-        free(self.pieces)
 
     cdef void release(self) noexcept:
         if self.heap is not None:
@@ -390,15 +395,16 @@ cdef class PacketGenerator:
         cdef spt_packet packet
         if self.heap is None:
             raise StopIteration
-        if spt_packetizer_next(&self.packetizer, self.scratch, self.pieces, &packet) == SPT_DONE:
+        cdef iovec *pieces = <iovec *>self.pieces.memory
+        if spt_packetizer_next(&self.packetizer, self.scratch.memory, pieces, &packet) == SPT_DONE:
             self.release()
             raise StopIteration
         cdef bytes joined = PyBytes_FromStringAndSize(NULL, <Py_ssize_t>packet.size)
         cdef char *to = PyBytes_AsString(joined)
         cdef size_t i
         for i in range(packet.n_pieces):
-            memcpy(to, self.pieces[i].iov_base, self.pieces[i].iov_len)
-            to += self.pieces[i].iov_len
+            memcpy(to, pieces[i].iov_base, pieces[i].iov_len)
+            to += pieces[i].iov_len
         return joined
 
 
@@ -490,7 +496,8 @@ cdef class HeapReferenceList:
     """
 
     cdef list heaps
-    cdef spt_heap_reference *references
+    cdef _Array array
+    cdef spt_heap_reference *references  # in it
     cdef size_t n
 
     def __cinit__(self, heaps):
@@ -498,9 +505,8 @@ cdef class HeapReferenceList:
         cdef HeapReference reference
         self.heaps = list(heaps)
         self.n = <size_t>len(self.heaps)
-        self.references = <spt_heap_reference *>calloc(self.n + 1, sizeof(spt_heap_reference))
-        if self.references == NULL:
-            raise MemoryError("no memory for a list of heaps")
+        self.array = _Array(self.n, sizeof(spt_heap_reference))
+        self.references = <spt_heap_reference *>self.array.memory
         for item in self.heaps:
             if not isinstance(item, HeapReference):
                 raise TypeError("a group is made of HeapReference objects: write "
@@ -509,9 +515,6 @@ cdef class HeapReferenceList:
             fill_reference(&self.references[i], reference.heap, reference.cnt,
                            reference.substream_index, reference.rate)
             i += 1
-
-    def __dealloc__(self):
-        free(self.references)
 
     def __len__(self):
         return self.n
@@ -643,24 +646,20 @@ cdef class ThreadPool:
         cdef spt_error err
         cdef size_t n = len(affinity)
         cdef size_t n_threads = whole("threads", threads)
-        cdef int *cores = <int *>malloc((n + 1) * sizeof(int))
+        cdef _Array array = _Array(n, sizeof(int))
+        cdef int *cores = <int *>array.memory
         cdef bint usable = True
-        if cores == NULL:
-            raise MemoryError("no memory for a thread pool")
-        try:
-            for i, core in enumerate(affinity):
-                cores[i] = core_number(core)
-                usable = usable and cores[i] >= 0
-            if usable:
-                with nogil:
-                    self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
-                usable = self.pool != NULL or n == 0 or err.sys_errno != errno.EINVAL
-            if not usable:
-                leave_unusable(cores, min(n, n_threads))
-                with nogil:
-                    self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
-        finally:
-            free(cores)
+        for i, core in enumerate(affinity):
+            cores[i] = core_number(core)
+            usable = usable and cores[i] >= 0
+        if usable:
+            with nogil:
+                self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
+            usable = self.pool != NULL or n == 0 or err.sys_errno != errno.EINVAL
+        if not usable:
+            leave_unusable(cores, min(n, n_threads))
+            with nogil:
+                self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
         if self.pool == NULL:
             raise to_exception(&err)
         self.made = generation
@@ -749,7 +748,7 @@ cdef class Stream:
         self.substreams = spt_stream_num_substreams(stream)
         return 0
 
-    cdef spt_stream_config convert(self, config, bint poll) except *:
+    cdef spt_stream_config convert(self, config) except *:
         cdef spt_stream_config c
         if not isinstance(config, StreamConfig):
             raise TypeError(f"config must be a StreamConfig, not {type(config).__name__}")
@@ -761,13 +760,13 @@ cdef class Stream:
         c.burst_rate_ratio = config.burst_rate_ratio
         c.max_heaps = config.max_heaps
         c.timeline = self.timeline_size = config.timeline
-        c.poll = poll
+        c.poll = isinstance(self, AsyncStream)
         c.equal_packets = config.equal_packets
         return c
 
-    cdef int _open_udp(self, ThreadPool pool, endpoints, config, udp, bint poll) except -1:
+    def _open_udp_stream(self, ThreadPool pool, endpoints, config, udp):
         cdef spt_error err
-        cdef spt_stream_config c_config = self.convert(config, poll)
+        cdef spt_stream_config c_config = self.convert(config)
         cdef spt_udp_config c_udp
         cdef list hosts = [_name("host", host) for host, _ in endpoints]
         cdef size_t n = <size_t>len(hosts)
@@ -784,22 +783,18 @@ cdef class Stream:
         c_udp.gso = udp.gso
         c_udp.dont_fragment = udp.dont_fragment
         c_udp.zero_copy = udp.zero_copy
-        cdef spt_endpoint *c_endpoints = <spt_endpoint *>malloc((n + 1) * sizeof(spt_endpoint))
-        if c_endpoints == NULL:
-            raise MemoryError("no memory for endpoints")
-        try:
-            for i in range(n):
-                c_endpoints[i].host = <bytes>hosts[i]
-                c_endpoints[i].port = _port(endpoints[i])
-            with nogil:
-                if given:
-                    stream = spt_stream_create_udp_socket(c_pool, socket, c_endpoints, n,
-                                                          &c_config, &c_udp, &err)
-                else:
-                    stream = spt_stream_create_udp(c_pool, c_endpoints, n, &c_config, &c_udp, &err)
-        finally:
-            free(c_endpoints)
-        return self.opened(stream, pool, &err)
+        cdef _Array array = _Array(n, sizeof(spt_endpoint))
+        cdef spt_endpoint *c_endpoints = <spt_endpoint *>array.memory
+        for i in range(n):
+            c_endpoints[i].host = <bytes>hosts[i]
+            c_endpoints[i].port = _port(endpoints[i])
+        with nogil:
+            if given:
+                stream = spt_stream_create_udp_socket(c_pool, socket, c_endpoints, n, &c_config,
+                                                      &c_udp, &err)
+            else:
+                stream = spt_stream_create_udp(c_pool, c_endpoints, n, &c_config, &c_udp, &err)
+        self.opened(stream, pool, &err)
 
     cdef int check_open(self) except -1:
         check_generation(self.made)
@@ -857,8 +852,9 @@ cdef class Stream:
             return self.last_stats
         spt_stream_stats(self.stream, &c)
         cdef dict counts = c
-        by_errno = enumerate(counts.pop("errors_by_errno"))
-        return StreamStats(**counts, errors_by_errno={i: n for i, n in by_errno if n})
+        counts["errors_by_errno"] = {
+            i: c.errors_by_errno[i] for i in range(SPT_N_ERRNO) if c.errors_by_errno[i]}
+        return StreamStats(**counts)
 
     def timeline(self):
         """Return the times of the last heaps that are complete, oldest first.
@@ -1100,9 +1096,6 @@ cdef class SyncStream(Stream):
         cdef HeapReferenceList group = to_list(heaps)
         return self.send(group.references, group.n, to_mode(mode))
 
-    def _open_udp_stream(self, ThreadPool pool, endpoints, config, udp):
-        self._open_udp(pool, endpoints, config, udp, False)
-
 
 @cython.no_gc_clear
 cdef class BytesStream(SyncStream):
@@ -1121,8 +1114,7 @@ cdef class BytesStream(SyncStream):
 
     def __init__(self, ThreadPool thread_pool, config=None):
         cdef spt_error err
-        cdef spt_stream_config c_config = self.convert(
-            StreamConfig() if config is None else config, False)
+        cdef spt_stream_config c_config = self.convert(StreamConfig() if config is None else config)
         cdef spt_thread_pool *c_pool = to_pool(thread_pool)
         cdef spt_stream *stream
         with nogil:
@@ -1221,9 +1213,6 @@ cdef class AsyncStream(Stream):
                 n = spt_stream_poll(self.stream, done, 64)
             for i in range(n):
                 Py_DECREF(<_Operation>done[i].user)
-
-    def _open_udp_stream(self, ThreadPool pool, endpoints, config, udp):
-        self._open_udp(pool, endpoints, config, udp, True)
 
     @property
     def fd(self):

@@ -396,20 +396,6 @@ def check_place(place):
 
 # ---- Streams of chunks ----
 
-cdef class _Array:
-    """Memory for some numbers, until it goes."""
-
-    cdef void *memory
-
-    def __cinit__(self, size_t n, size_t size):
-        self.memory = calloc(n + 1, size)
-        if self.memory == NULL:
-            raise MemoryError("no memory for a stream's configuration")
-
-    def __dealloc__(self):
-        free(self.memory)
-
-
 # no_gc_clear: the rings must outlive the stream.
 @cython.no_gc_clear
 cdef class ChunkStream(ReceiveStream):

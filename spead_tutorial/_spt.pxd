@@ -31,7 +31,6 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         SPT_OK
         SPT_DONE
         SPT_PENDING
-        SPT_ERR_ARGUMENT
         SPT_ERR_MEMORY
         SPT_ERR_SYSTEM
         SPT_ERR_QUEUE_FULL
@@ -82,7 +81,6 @@ cdef extern from "spead_tutorial/spt.h" nogil:
     spt_status spt_heap_add_end(spt_heap *, spt_error *)
     spt_status spt_heap_set_repeat_pointers(spt_heap *, bint, spt_error *)
     bint spt_heap_repeat_pointers(const spt_heap *)
-    size_t spt_heap_in_flight(const spt_heap *)
 
     size_t SPT_MAX_PIECES(size_t)
 
