@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True)
 class StreamStatConfig:
     """A count: its name, and how two of them are put together.
 
@@ -44,25 +45,14 @@ class StreamStatConfig:
         #: The larger one counts.
         MAXIMUM = 1
 
-    __slots__ = ("_mode", "_name")
+    name: str
+    mode: Mode = Mode.COUNTER
 
-    def __init__(self, name: str, mode: StreamStatConfig.Mode = Mode.COUNTER) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"name must be a str, not {name!r}")
-        if not isinstance(mode, StreamStatConfig.Mode):
-            raise TypeError(f"mode must be a StreamStatConfig.Mode, not {mode!r}")
-        self._name = name
-        self._mode = mode
-
-    @property
-    def name(self) -> str:
-        """Its name."""
-        return self._name
-
-    @property
-    def mode(self) -> StreamStatConfig.Mode:
-        """How two of them are put together."""
-        return self._mode
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise TypeError(f"name must be a str, not {self.name!r}")
+        if not isinstance(self.mode, StreamStatConfig.Mode):
+            raise TypeError(f"mode must be a StreamStatConfig.Mode, not {self.mode!r}")
 
     def combine(self, a: int, b: int) -> int:
         """Put two counts together.
@@ -78,17 +68,6 @@ class StreamStatConfig:
             Their sum, or the larger one.
         """
         return a + b if self.mode is StreamStatConfig.Mode.COUNTER else max(a, b)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, StreamStatConfig):
-            return NotImplemented
-        return self.name == other.name and self.mode is other.mode
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.mode))
-
-    def __repr__(self) -> str:
-        return f"StreamStatConfig({self.name!r}, {self.mode})"
 
 
 def stats_named(*names: str) -> tuple[StreamStatConfig, ...]:

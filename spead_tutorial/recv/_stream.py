@@ -52,6 +52,13 @@ _OF_CHUNKS = stats_named(
 )
 
 
+def _given(name: str, value: object, kind: type[_T]) -> _T:
+    """Return an argument, if it is of its kind."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
+    return value
+
+
 class Readers(ReceiveStream):
     """What all streams that receive have in Python: it is not made itself."""
 
@@ -60,20 +67,15 @@ class Readers(ReceiveStream):
     #: Default of ``buffer_size`` of `add_udp_reader`, in bytes.
     DEFAULT_UDP_BUFFER_SIZE: ClassVar[int] = 8388608
 
-    #: What streams of a kind count besides what all do.
-    _OF_THIS_KIND: ClassVar[tuple[StreamStatConfig, ...]] = ()
-
     _config: StreamConfig
     _said: dict[str, int]  # how much of some counts has been spoken of
     _next_look_ns: int
 
-    def _configure(self, config: StreamConfig | None) -> None:
-        """Check and copy how packets become heaps."""
+    def _configure(self, config: StreamConfig | None, *of_this_kind: StreamStatConfig) -> None:
+        """Check and copy how packets become heaps, which streams of a kind count more of."""
         config = StreamConfig() if config is None else config
-        if not isinstance(config, StreamConfig):
-            raise TypeError(f"config must be a StreamConfig, not {type(config).__name__}")
-        self._config = config.copy()
-        self._config._behind = (*self._OF_THIS_KIND, *ACCOUNT)
+        self._config = _given("config", config, StreamConfig).copy()
+        self._config._behind = (*of_this_kind, *ACCOUNT)
         self._said = {}
         self._next_look_ns = 0
 
@@ -333,10 +335,7 @@ class Stream(Readers, HeapStream):
     ) -> None:
         self._configure(config)
         ring_config = RingStreamConfig() if ring_config is None else ring_config
-        if not isinstance(ring_config, RingStreamConfig):
-            kind = type(ring_config).__name__
-            raise TypeError(f"ring_config must be a RingStreamConfig, not {kind}")
-        self._ring_config = ring_config.copy()
+        self._ring_config = _given("ring_config", ring_config, RingStreamConfig).copy()
         self._open(thread_pool, self._config, self._ring_config, Heap)
 
     @property
@@ -467,13 +466,6 @@ class ChunkRingbuffer(ChunkRing):
         return [stream for stream in found if stream is not None]
 
 
-def _given(name: str, value: object, kind: type[_T]) -> _T:
-    """Return an argument that there has to be: only the one before it has a default."""
-    if not isinstance(value, kind):
-        raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
-    return value
-
-
 class ChunkRingStream(Readers, ChunkStream):
     """Receives heaps, and gathers them in chunks.
 
@@ -515,8 +507,6 @@ class ChunkRingStream(Readers, ChunkStream):
     ``longest_chunk_wait_ns`` and ``longest_room_wait_ns``. ``heaps`` includes all of these heaps.
     """
 
-    _OF_THIS_KIND = _OF_CHUNKS
-
     def __init__(
         self,
         thread_pool: ThreadPool,
@@ -525,7 +515,8 @@ class ChunkRingStream(Readers, ChunkStream):
         data_ringbuffer: ChunkRingbuffer | None = None,
         free_ringbuffer: ChunkRingbuffer | None = None,
     ) -> None:
-        self._configure(config)
+        self._configure(config, *_OF_CHUNKS)
+        # Only the argument before these has a default.
         chunk_config = _given("chunk_stream_config", chunk_stream_config, ChunkStreamConfig)
         data_ring = _given("data_ringbuffer", data_ringbuffer, ChunkRingbuffer)
         free_ring = _given("free_ringbuffer", free_ringbuffer, ChunkRingbuffer)
