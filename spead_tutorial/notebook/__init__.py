@@ -16,72 +16,16 @@ pandas and matplotlib, which come with the extra ``[notebook]``, are imported wh
 """
 
 from spead_tutorial.measure.heaps import make_group
-from spead_tutorial.notebook.exercises import Exercise, Repair
-from spead_tutorial.notebook.exploring import explore, try_batches, try_depth, try_memory
-from spead_tutorial.notebook.measuring import (
-    LOOPBACK,
-    QUICK,
-    ROUNDS,
-    NotebookError,
-    Run,
-    close_place,
-    heaps,
-    live,
-    measure,
-    open_place,
-    record,
-    watch,
-)
-from spead_tutorial.notebook.showing import (
-    by_heap_size,
-    contents,
-    gain,
-    median_ms,
-    overlapping,
-    packet,
-    per_heap,
-    picture,
-    predict_overlap,
-    rate,
-    samples,
-    table,
-    time_shares,
-)
-from spead_tutorial.notebook.trials import Trial, try_sender
+from spead_tutorial.notebook import exercises, exploring, measuring, showing, trials
+from spead_tutorial.notebook.exercises import *  # noqa: F403 - what it lists, as of the others
+from spead_tutorial.notebook.exploring import *  # noqa: F403
+from spead_tutorial.notebook.measuring import *  # noqa: F403
+from spead_tutorial.notebook.showing import *  # noqa: F403
+from spead_tutorial.notebook.trials import *  # noqa: F403
 
-__all__ = [
-    "LOOPBACK",
-    "QUICK",
-    "ROUNDS",
-    "Exercise",
-    "NotebookError",
-    "Repair",
-    "Run",
-    "Trial",
-    "by_heap_size",
-    "close_place",
-    "contents",
-    "explore",
-    "gain",
-    "heaps",
-    "live",
-    "make_group",
-    "measure",
-    "median_ms",
-    "open_place",
-    "overlapping",
-    "packet",
-    "per_heap",
-    "picture",
-    "predict_overlap",
-    "rate",
-    "record",
-    "samples",
-    "table",
-    "time_shares",
-    "try_batches",
-    "try_depth",
-    "try_memory",
-    "try_sender",
-    "watch",
-]
+__all__ = ["make_group"]
+__all__ += exercises.__all__
+__all__ += exploring.__all__
+__all__ += measuring.__all__
+__all__ += showing.__all__
+__all__ += trials.__all__
