@@ -3,12 +3,9 @@
 
 import importlib.metadata
 import os
-import shutil
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
-
-from hawkmoth.util.compiler import get_include_args
 
 from spead_tutorial.measure.records import SCHEMA
 
@@ -29,12 +26,10 @@ version = release = importlib.metadata.version("spead-tutorial")
 language = "en"
 
 extensions = [
-    "c_header",
-    "cpp_header",
     "examples",
     "exercises",
     "gallery",
-    "hawkmoth",
+    "headers",
     "listings",
     "machines",
     "measured",
@@ -95,12 +90,6 @@ numpydoc_validation_exclude = {
 }
 numpydoc_xref_param_type = True
 numpydoc_xref_ignore = "all"
-
-# ---- C: libclang has no headers of its own: it is told where the C compiler has them ----
-_compilers = (os.environ.get("CC", ""), "cc", "gcc", "clang")
-hawkmoth_root = str(ROOT / "csrc" / "include")
-hawkmoth_clang = get_include_args(next(filter(shutil.which, _compilers), "cc"), "c")
-hawkmoth_autoconf = []  # it would ask for a compiler of C++, too
 
 # ---- HTML ----
 html_theme = "pydata_sphinx_theme"

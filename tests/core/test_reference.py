@@ -10,9 +10,7 @@ import importlib
 import importlib.util
 import inspect
 import itertools
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,27 +32,15 @@ MODULES = ["spead_tutorial", *(f"spead_tutorial.{name}" for name in NAMES.split(
 #: What members of C++ classes are there for the language, or for a template beside them.
 NOT_SHOWN = ("awaiter",)
 #: What the site is made with, beyond the packages that the tests take.
-NEEDED = ("hawkmoth", "myst_nb", "numpydoc", "sphinx", "sphinx_click", "sphinx_design")
+NEEDED = ("myst_nb", "numpydoc", "sphinx", "sphinx_click", "sphinx_design")
 
 Inventory = dict[str, set[str]]
 
 
-def put_c_compilers(folder: Path) -> None:
-    """Make compilers that know C alone, and that keep in ``asked`` what they were told."""
-    folder.mkdir()
-    for name in ("cc", "gcc", "clang"):
-        real, stand_in = shutil.which(name), folder / name
-        if real is not None:
-            lines = f'echo "$*" >>{folder}/asked', 'case "$*" in *c++*) exit 1;; esac'
-            stand_in.write_text("\n".join(["#!/bin/sh", *lines, f'exec {real} "$@"', ""]))
-            stand_in.chmod(0o755)
-
-
 def build_site(folder: Path) -> None:
-    """Build the reference, without the other pages, and without a compiler of C++."""
+    """Build the reference, without the other pages."""
     target = folder / "site"
     target.mkdir()
-    put_c_compilers(folder / "bin")
     # The build makes the folder of notebooks.
     others = {path.name for path in (ROOT / "docs").iterdir()} - {"reference"} | {"notebooks"}
     command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", str(ROOT / "docs"), str(target)]
@@ -62,29 +48,18 @@ def build_site(folder: Path) -> None:
     settings += ["suppress_warnings=myst.xref_missing,ref.doc,toc.not_readable"]
     options = [word for setting in settings for word in ("-D", setting)]
     # From elsewhere: the installed package is what is described, not the folder of its source.
-    environment = {name: value for name, value in os.environ.items() if name != "CC"}
     done = subprocess.run(
-        [*command, *options],
-        cwd=target,
-        env=environment | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        check=False,
+        [*command, *options], cwd=target, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.fixture(scope="module")
-def built(made_once: MadeOnce) -> Path:
+def site(made_once: MadeOnce) -> Path:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         pytest.skip(f"the site cannot be built without {', '.join(missing)}: make docs gets them")
-    return made_once("reference", build_site)
-
-
-@pytest.fixture(scope="module")
-def site(built: Path) -> Path:
-    return built / "site"
+    return made_once("reference", build_site) / "site"
 
 
 @pytest.fixture(scope="module")
@@ -188,12 +163,6 @@ def test_types_of_the_standard_headers_are_not_taken_for_int(site):
     assert "size_t spt_stream_memory(spt_stream *stream, void *to, size_t size)" in text
     assert "bool spt_completion_done(const spt_completion *completion)" in text
     assert "uint64_t spt_rate_next(spt_rate *r, uint64_t now_ns)" in text
-
-
-@pytest.mark.thorough
-def test_the_page_of_the_header_takes_a_compiler_of_c_alone(built, site):
-    assert (site / "reference" / "c.html").is_file()
-    assert "c++" not in (built / "bin" / "asked").read_text()
 
 
 @pytest.mark.thorough
