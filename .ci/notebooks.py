@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Keeps the notebooks: ``notebooks.py refresh``, ``check`` or ``html FOLDER``.
+"""Keeps the notebooks: ``notebooks.py refresh`` or ``html FOLDER``.
 
 One writes ``notebooks/NAME.md``. From it ``refresh`` makes ``NAME.ipynb``, which has the outputs
 of a run on this machine too, and shows what has changed.
 """
 
 import argparse
-import itertools
 import json
 import os
 import re
@@ -25,9 +24,6 @@ from spead_tutorial.tools import notebooks
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / notebooks.FOLDER
-PAIR = "md:myst,ipynb"
-IGNORED = "nbval-ignore-output"
-MEASURING = re.compile(r"\b(measure|watch)\(")
 FOLDERS = r"(?<![\w.])/(?:home|root|tmp|work|usr|opt|Users|var)/[\w.-]+"
 AT = r"\w[\w.-]*@\w[\w.-]*"
 _LONG = 2000
@@ -38,14 +34,13 @@ def main() -> int:
     what = parser.add_subparsers(dest="what", required=True)
     refresh_parser = what.add_parser("refresh", help="run notebooks, and store what they give")
     refresh_parser.add_argument("names", nargs="*", metavar="NAME", help="which; all by default")
-    what.add_parser("check", help="say what is wrong with what is stored, without running it")
     html_parser = what.add_parser("html", help="run all notebooks, and write them as pages")
     html_parser.add_argument("folder", type=Path)
     html_parser.add_argument("--quick", action="store_true", help="measure less")
     given = parser.parse_args()
     if given.what == "refresh":
         return refresh([Path(name).stem for name in given.names])
-    return check() if given.what == "check" else html(given.folder, given.quick)
+    return html(given.folder, given.quick)
 
 
 # ---- Refreshing ----
@@ -70,8 +65,7 @@ def refresh(names: Sequence[str]) -> int:
         seconds = round(time.monotonic() - began)
         notebook.metadata[notebooks.METADATA] = {"seconds": seconds}  # for the site
         clean(notebook)
-        wrong = [*private(notebook)]
-        if wrong:
+        if wrong := [*private(notebook)]:
             print(f"{source.stem}: it is not stored, as {'; '.join(wrong)}", file=sys.stderr)
             failed.append(source.stem)
             continue
@@ -112,67 +106,7 @@ def show_changes(before: Any, after: Any, name: str) -> None:
     print(f"these are the changes of {name}", flush=True)
 
 
-# ---- Checking ----
-
-
-def check() -> int:
-    """Say what is wrong with the notebooks that are stored."""
-    status = 0
-    for source in notebooks.sources(FOLDER):
-        for complaint in complaints(source):
-            print(f"{source.stem}: {complaint}", file=sys.stderr)
-            status = 1
-    return status
-
-
-def complaints(source: Path) -> list[str]:
-    """Say what is wrong with a notebook that is stored: what keeps it from being believed."""
-    stored = source.with_suffix(".ipynb")
-    for path in (source, stored):
-        if not path.is_file():
-            return [f"there is no {path.name}"]
-    written, notebook = notebooks.read(source), nbformat.read(stored, 4)
-    return [
-        *differences(written, notebook),
-        *unexecuted(notebook),
-        *private(notebook),
-        *unchecked(notebook),
-    ]
-
-
-def differences(written: Any, stored: Any) -> Iterator[str]:
-    """Say where the source and what is stored are not the same notebook, or not a pair."""
-    for one, what in ((written, "source"), (stored, "stored notebook")):
-        if one.metadata.get("jupytext", {}).get("formats") != PAIR:
-            yield f"the {what} says nothing of the pair: its header needs formats: {PAIR}"
-    if written.metadata.get("card") != stored.metadata.get("card"):
-        yield "its card is not what the source has: make notebooks-refresh"
-    mine, theirs = (
-        [(cell.cell_type, cell.source, cell.metadata.get("tags", [])) for cell in one.cells]
-        for one in (written, stored)
-    )
-    if mine != theirs:
-        where = next(
-            (i for i, (a, b) in enumerate(zip(mine, theirs, strict=False)) if a != b),
-            min(len(mine), len(theirs)),
-        )
-        yield f"cell {where} is not what the source has: make notebooks-refresh"
-
-
-def unexecuted(notebook: Any) -> Iterator[str]:
-    """Say which cells have no outputs of a run, or those of one that failed."""
-    count = 0
-    for i, cell in enumerate(notebook.cells):
-        if cell.cell_type != "code":
-            continue
-        count += 1
-        if cell.execution_count != count:
-            yield f"cell {i} has not been run in its turn: make notebooks-refresh"
-        for output in cell.outputs:
-            if output.output_type == "error":
-                yield f"cell {i} failed: {output.ename}"
-            if output.output_type == "stream" and output.name == "stderr":
-                yield f"cell {i} wrote to stderr: {output.text[:60]!r}"
+# ---- What tells of somebody ----
 
 
 def private(notebook: Any) -> Iterator[str]:
@@ -209,18 +143,6 @@ def texts(cell: Any) -> Iterator[str]:
         for kind, data in output.get("data", {}).items():
             if kind != "image/png":  # its text is no words, but may look like any
                 yield data if isinstance(data, str) else json.dumps(data)
-
-
-def unchecked(notebook: Any) -> Iterator[str]:
-    """Say which cells measure something that no cell before the next of these makes sure of."""
-    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    measuring = [i for i, cell in enumerate(code) if MEASURING.search(cell.source)]
-    for begin, end in itertools.pairwise([*measuring, len(code)]):
-        followers = code[begin + 1 : end]
-        if not any(re.search(r"(?m)^\s*assert\b", cell.source) for cell in followers):
-            yield f"code cell {begin} measures, but no cell after it asserts something"
-        if IGNORED not in code[begin].metadata.get("tags", []):
-            yield f"code cell {begin} measures, but has no tag {IGNORED}"
 
 
 # ---- As pages ----
