@@ -41,9 +41,9 @@ import functools
 import html
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from docutils import nodes
 from sphinx.application import Sphinx
@@ -75,6 +75,7 @@ _EVEN: dict[str, tuple[Callable[[Spacing], float], str]] = {
 }
 #: What the highest rates without loss are in.
 _LOSSLESS = "receive-lossless"
+Run = TypeVar("Run", Sample, Timeline, Spacing)
 MACHINE = "ladder"  # all records are of one machine: a test holds them to that
 
 
@@ -143,13 +144,7 @@ class Choice:
 
     def samples(self) -> list[Sample]:
         """Return the samples of the one point it means."""
-        samples = self.candidates()
-        points = sorted({sample.case for sample in samples})
-        if len(points) != 1:
-            what = "several points" if points else "no sample"
-            there = points or sorted({sample.case for sample in recording(self.record).samples})
-            raise UnknownError(f"{self} is {what} of {self.record}: {'; '.join(there[:40])}")
-        return samples
+        return _of_one_case(self, self.candidates(), recording(self.record).samples)
 
     def _means(self, sample: Sample) -> bool:
         wanted = (
@@ -201,6 +196,28 @@ def _one(text: str) -> Choice:
     return first
 
 
+def _of_program(choice: Choice, of: Sequence[Run]) -> list[Run]:
+    """Return the runs of the one program that a choice means."""
+    wanted = (choice.program, choice.random, choice.variant)
+    found = [run for run in of if (run.program, run.random, run.variant) == wanted]
+    found = [run for run in found if choice.language in (None, run.language)]
+    return _of_one_case(choice, found, of)
+
+
+def _of_one_case(choice: Choice, found: list[Run], of: Iterable[Run]) -> list[Run]:
+    """Return what was found, if it is all of one case."""
+    cases = sorted(set(map(_case, found)))
+    if len(cases) != 1:
+        what = "several points" if cases else "no sample"
+        there = cases or sorted(set(map(_case, of)))
+        raise UnknownError(f"{choice} is {what} of {choice.record}: {'; '.join(there[:40])}")
+    return found
+
+
+def _case(run: Sample | Timeline | Spacing) -> str:
+    return getattr(run, "case", f"{run.language} {run.program}")
+
+
 # ---------------------------------------------------------------------------------------
 # Saying it
 
@@ -242,14 +259,13 @@ def _field(text: str, there: Iterable[str]) -> tuple[str, Choice]:
     return field, _one(rest)
 
 
-def _rate(sample: Sample) -> float | None:
-    return sample.rate
-
-
 def rate(text: str) -> Said:
-    """Say a median rate."""
     choice = _one(text)
     return _say(_estimate(_rate, choice), _megabytes, choice.record, " MB/s")
+
+
+def _rate(sample: Sample) -> float | None:
+    return sample.rate
 
 
 def _megabytes(rate: float) -> str:
@@ -257,7 +273,6 @@ def _megabytes(rate: float) -> str:
 
 
 def lossless(text: str) -> Said:
-    """Say the highest rate at which a receiver lost nothing, and the interval of that."""
     choice = _one(f"{_LOSSLESS} {text}")
     samples = choice.samples()
     if any(sample.failure is not None for sample in samples):
@@ -270,7 +285,6 @@ def lossless(text: str) -> Said:
 
 
 def width(text: str) -> Said:
-    """Say how wide the interval of a median rate is, in parts of that median."""
     estimate = _estimate(_rate, _one(text))
     said = f"{number((estimate.high - estimate.low) / estimate.median * 100)} %"
     return dataclasses.replace(rate(text), text=said)
@@ -292,19 +306,16 @@ def _rates(choice: Choice) -> dict[int, float]:
 
 
 def gain(text: str) -> Said:
-    """Say how many times as fast the second choice is as the first."""
     return _say(gain_estimate(text), _factor, choices(text)[0].record)
 
 
 def of_ceiling(text: str) -> Said:
-    """Say what share of a bare loop's rate a program reaches."""
     loop, _, program = text.partition("->")
     estimate = gain_estimate(f"{loop} ceiling -> ours variant= {program}")
     return _say(estimate, percent, loop.split()[0])
 
 
 def per_heap(text: str) -> Said:
-    """Say a median count for each heap."""
     field, _, rest = text.partition(" ")
     choice = _one(rest)
 
@@ -317,7 +328,6 @@ def per_heap(text: str) -> Said:
 
 
 def total(text: str) -> Said:
-    """Say a count of all rounds together."""
     field, _, rest = text.partition(" ")
     choice = _one(rest)
     counts = [_count(sample, field) for sample in choice.samples()]
@@ -335,17 +345,12 @@ def _count(sample: Sample, field: str) -> int | None:
 
 
 def time_per_heap(text: str) -> Said:
-    """Say a median time for each heap."""
     choice = _one(text)
-
-    def value(sample: Sample) -> float | None:
-        return None if sample.rate is None else sample.heap_size / sample.rate * 1e6
-
-    return _say(_estimate(value, choice), _rounded_text, choice.record, _US)
+    micros = _estimate(lambda one: one.heap_size / one.rate * 1e6 if one.rate else None, choice)
+    return _say(micros, _rounded_text, choice.record, _US)
 
 
 def per_gb(text: str) -> Said:
-    """Say how many CPU seconds 10^9 bytes of payload took."""
     _, choice = _field(text, ("cpu",))
 
     def value(sample: Sample) -> float | None:
@@ -357,13 +362,11 @@ def per_gb(text: str) -> Said:
 
 
 def busy(text: str) -> Said:
-    """Say in what share of the time a thread worked, instead of waiting or looking for work."""
     thread, choice = _field(text, _THREADS)
     return _say(_estimate(_THREADS[thread], choice), percent, choice.record)
 
 
 def took(text: str) -> Said:
-    """Say how long a heap of a timeline took to be prepared, or to be sent: a median."""
     field, choice = _field(text, _PARTS)
     estimate = stats.median(_microseconds(choice, field))
     said = f"median of {estimate.n} heaps of one short run"
@@ -371,7 +374,6 @@ def took(text: str) -> Said:
 
 
 def at_best(text: str) -> Said:
-    """Say what overlapping would gain if it hid the shorter of a timeline's two times."""
     choice = _one(text)
     times = [stats.median(_microseconds(choice, field)).median for field in _PARTS]
     return Said(_factor(sum(times) / max(times)), "from times of one short run", choice.record)
@@ -385,45 +387,21 @@ def _microseconds(choice: Choice, field: str) -> list[float]:
 
 
 def share(text: str) -> Said:
-    """Say for what share of a timeline's time the program was preparing, waiting or sending."""
     field, choice = _field(text, [part.name for part in dataclasses.fields(intervals.Shares)])
     shares = intervals.shares(_timeline(choice))
     return Said(percent(getattr(shares, field)), "of one short run", choice.record)
 
 
 def _timeline(choice: Choice) -> Timeline:
-    """Return the one run that a choice means."""
-    runs = recording(choice.record).timelines
-    wanted = (choice.program, choice.random, choice.variant)
-    found = [run for run in runs if (run.program, run.random, run.variant) == wanted]
-    if len(found) != 1:
-        there = "; ".join(run.case for run in runs)
-        raise UnknownError(f"{choice} is not one timeline's: {there}")
-    return found[0]
+    return _of_program(choice, recording(choice.record).timelines)[0]
 
 
 def spacing(text: str) -> Said:
-    """Say how long a program was silent between messages of a heap, or how much came at once."""
     field, choice = _field(text, _EVEN)
     value, unit = _EVEN[field]
-    estimate = stats.median([value(run) for run in _spacings(choice)])
+    runs = [run for run in recording(choice.record).spacings if run.failure is None]
+    estimate = stats.median([value(run) for run in _of_program(choice, runs)])
     return _say(estimate, _rounded_text, choice.record, unit)
-
-
-def _spacings(choice: Choice) -> list[Spacing]:
-    """Return the rounds of the one program whose messages a choice means."""
-    all_runs = [run for run in recording(choice.record).spacings if run.failure is None]
-    wanted = (choice.program, choice.random, choice.variant)
-    runs = [
-        run
-        for run in all_runs
-        if (run.program, run.random, run.variant) == wanted
-        and choice.language in (None, run.language)
-    ]
-    if len({run.language for run in runs}) != 1:
-        there = "; ".join(sorted({f"{run.language} {run.program}" for run in all_runs}))
-        raise UnknownError(f"{choice} is not one program's messages: {there}")
-    return runs
 
 
 def fact(text: str) -> Said:
@@ -472,24 +450,12 @@ def _factor(value: float) -> str:
     return f"{value:#.3g}".rstrip(".")
 
 
-#: What each role says.
-SAYS: dict[str, Callable[[str], Said]] = {
-    "busy": busy,
-    "at-best": at_best,
-    "fact": fact,
-    "gain": gain,
-    "lossless": lossless,
-    "of-ceiling": of_ceiling,
-    "per-gb": per_gb,
-    "per-heap": per_heap,
-    "rate": rate,
-    "share": share,
-    "spacing": spacing,
-    "time-per-heap": time_per_heap,
-    "took": took,
-    "total": total,
-    "width": width,
-}
+_ROLES = (
+    *(at_best, busy, fact, gain, lossless, of_ceiling, per_gb, per_heap, rate, share, spacing),
+    *(time_per_heap, took, total, width),
+)
+#: What each role says; its name is the function's.
+SAYS: dict[str, Callable[[str], Said]] = {say.__name__.replace("_", "-"): say for say in _ROLES}
 
 
 # ---------------------------------------------------------------------------------------
