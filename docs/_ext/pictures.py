@@ -22,14 +22,21 @@ is ``diagrams/stream.svg``, which stands in the page itself so that it can use t
     ```
 
 is a part of either, without words, to be told from others beside it.
+
+On a picture are its points, and below it which of its lines can be chosen: HTML that ``figures.js``
+brings to life. Each point lies where it is in the picture, and says what it is; the script reads
+there what it draws anew. Names are this project's own: the script takes it that they have no letter
+with a meaning in HTML.
 """
 
 import concurrent.futures
 import html
+import json
 import re
 from pathlib import Path
+from typing import Any
 
-from answers import overlay
+import jinja2
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -38,14 +45,87 @@ from sphinx.util.docutils import SphinxDirective
 from bench import figures
 from bench.figures import FIGURES, PICTURES, RESULTS
 from spead_tutorial.chapters.catalogue import CHAPTERS
+from spead_tutorial.measure import stats, units
 from spead_tutorial.measure.records import read
 from spead_tutorial.results import plots
+from spead_tutorial.results.plots.marks import PACKET, PERCENT, RATE, TIMES
 
 DIAGRAMS = FIGURES.parent / "diagrams"
 #: In the folder of what is made for the site, and not kept.
 _DRAWN = "notebooks/pictures"
 _PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
 _RECORDS = {name: picture.sweep for name, picture in _PICTURES.items()}
+_TEMPLATE = FIGURES.parent / "_templates" / "points.html"
+_POINTS = jinja2.Environment(autoescape=True).from_string(_TEMPLATE.read_text())
+
+
+# ---- The points of a picture ----
+
+
+def overlay(path: Path) -> str:
+    """Return what is on a picture, the end of its frame, and what can be chosen of it, if any."""
+    if not path.exists():
+        return "</div></div>"
+    data = json.loads(path.read_text())
+    drawn = [(data["lines"][index], values) for index, *values in data["points"]]
+    points = [_point(*one) for one in drawn]
+    chosen = [one for one in points if one["key"]]
+    groups = list(dict.fromkeys(one["group"] for one in chosen))
+    if any(one["row"] for one in chosen):  # a ladder: of the sizes, the first is shown
+        sizes = dict.fromkeys(one["size"] for one in chosen)
+        boxes = [*((one, True) for one in groups), *((one, not n) for n, one in enumerate(sizes))]
+    else:
+        boxes = [(one, True) for one in reversed(groups)]  # what it is about is drawn last
+    said = [_said(*one) for one in drawn]
+    places = [_place(values[5:]) for _, values in drawn]
+    return _POINTS.render(points=points, said=said, places=places, boxes=boxes)
+
+
+def _point(line: dict[str, Any], values: list[float]) -> dict[str, Any]:
+    at, value, low, high, n = values[:5]
+    return {
+        "name": _name(line, at),
+        "group": line["group"] or line["name"],
+        "row": line["row"],
+        "role": line["role"],
+        "key": "|".join([*line["key"], str(at)]) if line["key"] else "",
+        "at": at,
+        "size": _at(line, at),
+        "value": value,
+        "low": low,
+        "high": high,
+        "rounds": n,
+    }
+
+
+def _said(line: dict[str, Any], values: list[float]) -> str:
+    """Say the value of a point, its interval, and its rounds."""
+    size, value, low, high, n = values[:5]
+    gain = line["unit"] == TIMES
+    middle = units.times(value) if gain else f"{units.number(value)} {line['unit']}"
+    ends = " to ".join(f"{x:.2f}" if gain else units.number(x) for x in (low, high))
+    spread = "range " if n < stats.FEWEST else ""
+    counted = "runs" if line["unit"] == PERCENT else "rounds"
+    return f"{_name(line, size)}: {middle} ({spread}{ends}), {n} {counted}"
+
+
+def _name(line: dict[str, Any], size: float) -> str:
+    return f"{line['name']}, {_at(line, size)}"
+
+
+def _at(line: dict[str, Any], x: float) -> str:
+    """Say what a point is at: the size of a heap, or of a packet, or a rate."""
+    if line["over"] == RATE:
+        return f"at {units.number(x)} MB/s"
+    return units.bytes_text(x) if line["over"] == PACKET else units.size(x)
+
+
+def _place(places: list[float]) -> str:
+    names = ("x", "y", "narrow-x", "narrow-y")
+    return "; ".join(f"--{name}: {100 * x:.2f}%" for name, x in zip(names, places, strict=False))
+
+
+# ---- Pictures ----
 
 
 class Picture(SphinxDirective):
@@ -118,7 +198,6 @@ def shown(directive: SphinxDirective, light: Path, caption: str) -> list[nodes.N
     figure = nodes.figure(classes=["picture"])
     # On a narrow screen it scrolls within this, also for those who have keys alone.
     points = light.with_suffix(".json")
-    on_it, below_it = overlay(points)
     frame = f'<div class="frame" tabindex="0" role="group" aria-label="{html.escape(title)}">'
     figure += nodes.raw("", f'{frame}<div class="plot">', format="html")
     for form, width in (("", "wide"), ("-narrow", "narrow")):
@@ -126,7 +205,7 @@ def shown(directive: SphinxDirective, light: Path, caption: str) -> list[nodes.N
             uri = f"/{folder}/{name}{form}{end}.svg"
             figure += nodes.image(uri=uri, alt=title, classes=[theme, width])
     env.note_dependency(str(points))
-    figure += nodes.raw("", f"{on_it}</div></div>{below_it}", format="html")
+    figure += nodes.raw("", overlay(points), format="html")
     children, _ = directive.parse_inline(caption)
     figure += nodes.caption("", "", *children)
     return [figure, _in_words(title, words)]
