@@ -26,7 +26,6 @@ version = release = importlib.metadata.version("spead-tutorial")
 language = "en"
 
 extensions = [
-    "exercises",
     "gallery",
     "headers",
     "listings",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Listings in every language: names of tabs, what changed between programs, and downloads.
+"""Programs in every language: names of tabs, what changed between them, downloads, exercises.
 
 ``stage-diff`` shows what changed from one program to another, in every language:
 
@@ -9,6 +9,13 @@
 ``programs`` links to whole programs, to be read on disk:
 
     ```{programs} tut_8_send_reuse_memory
+    ```
+
+``exercises`` is a section for each: the task, how to begin, and folded away a hint and a solution.
+All of it comes from what ``spead-tutorial check`` has, so that the page cannot ask for anything
+else. The section of chapter 8 has the label ``exercise-8``:
+
+    ```{exercises}
     ```
 """
 
@@ -21,26 +28,22 @@ from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 from sphinx.util.docutils import SphinxDirective
 
-from spead_tutorial.chapters.catalogue import PROGRAMS, RECEIVERS
+from spead_tutorial.chapters.catalogue import (
+    EXERCISES,
+    RECEIVING,
+    ReceiverExercise,
+    SenderExercise,
+)
+from spead_tutorial.chapters.exercises import skeleton, solution
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: A language, as a page and as Sphinx call it, and where its programs are.
-_ALL = {
+LANGUAGES = {
     "python": ("Python", "spead_tutorial/chapters/{}.py"),
     "c": ("C", "csrc/chapters/{}.c"),
     "cpp": ("C++", "csrc/chapters/cpp/{}.cpp"),
 }
 _CONTEXT = 2
-
-
-def _is_whole(language: str) -> bool:
-    """Whether every program is there in a language; one that is not whole yet is not shown."""
-    names = [*(one.name for one in PROGRAMS), *(one.name for one in RECEIVERS)]
-    return all((ROOT / _ALL[language][1].format(name)).is_file() for name in names)
-
-
-#: Those that pages show.
-LANGUAGES = {language: words for language, words in _ALL.items() if _is_whole(language)}
 
 
 class StageDiff(SphinxDirective):
@@ -100,6 +103,43 @@ def chapter_page(number: int) -> str:
     return f"/tutorial/{page.name}"
 
 
+class Exercises(SphinxDirective):
+    """What is to be written, and what it may look like."""
+
+    def run(self) -> list[nodes.Node]:
+        every: list[SenderExercise | ReceiverExercise] = [*EXERCISES, *RECEIVING]
+        every.sort(key=lambda one: one.chapter.number)
+        for one in every:
+            self.env.note_dependency(str(solution(one)))
+        text = "".join(map(section, every))
+        return self.parse_text_to_nodes(text, allow_section_headings=True)
+
+
+def section(exercise: SenderExercise | ReceiverExercise) -> str:
+    number, title = exercise.chapter.number, exercise.chapter.title
+    what = "receiver" if isinstance(exercise, ReceiverExercise) else "sender"
+    changed = "\n".join(changes(skeleton(exercise), solution(exercise)))
+    return f"""\
+(exercise-{number})=
+## Chapter {number}: {title[0].lower()}{title[1:]}
+{exercise.task} [Chapter {number}]({chapter_page(number)}) explains it.
+
+```sh
+spead-tutorial check {number} --skeleton > my_{what}.py
+spead-tutorial check {number} my_{what}.py
+```
+
+:::{{dropdown}} Hint
+{exercise.hint}
+:::
+:::{{dropdown}} Solution
+```diff
+{changed}
+```
+:::
+"""
+
+
 class TabNames(SphinxTransform):
     """Call the tabs of listings Python, C and C++, rather than PYTHON, C and CPP."""
 
@@ -115,5 +155,6 @@ class TabNames(SphinxTransform):
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("stage-diff", StageDiff)
     app.add_directive("programs", Programs)
+    app.add_directive("exercises", Exercises)
     app.add_transform(TabNames)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
