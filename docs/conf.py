@@ -26,7 +26,6 @@ version = release = importlib.metadata.version("spead-tutorial")
 language = "en"
 
 extensions = [
-    "gallery",
     "headers",
     "listings",
     "machines",
@@ -43,10 +42,8 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "splits",
-    "system_colours",
     "tables",
-    "tracks",
-    "whole_words",
+    "theme",
 ]
 exclude_patterns = ["design/README.md"]
 nitpicky = True
@@ -67,7 +64,7 @@ highlight_language = "none"
 rst_prolog = f".. |schema| replace:: {SCHEMA}"
 
 # ---- Markdown and notebooks: their outputs are those that are stored, of a real run ----
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "off"
 nb_merge_streams = True

@@ -1,9 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Notebooks as pages: copies of what is stored, their links as seen from here, their titles, words
-for pictures; and as files, to be downloaded one by one or all together.
+"""Notebooks beside the chapters that they run: as pages, as cards, and as files.
 
-Copies, because Sphinx reads what is in its folder, and through a symbolic link myst-parser would
-look for the pages that notebooks link to in the wrong place.
+Their pages are copies of what is stored, with links as seen from here, titles, and words for
+pictures: copies, because Sphinx reads what is in its folder, and through a symbolic link
+myst-parser would look for the pages that notebooks link to in the wrong place. A chapter's page
+begins with how to run it: by a command, and in its notebook. And
+
+    ```{notebook-cards}
+    ```
+
+gives each notebook a card with a part of a picture or drawing, and with what the notebook says
+itself: its title, how long it ran, and below ``card`` in its metadata what it is about, and which
+picture that is.
 """
 
 import html
@@ -12,31 +20,39 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from docutils import nodes
-from sphinx import addnodes
+from listings import ROOT
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
+from sphinx.util.docutils import SphinxDirective
 
+from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS
 from spead_tutorial.tools import notebooks
 
+_SOURCES = ROOT / notebooks.FOLDER
 _FOLDER = "notebooks"
 _BUNDLE = "spead-tutorial-notebooks.zip"
 _RUN = "run-the-notebooks"  # the part of a page that says how
 _LICENSE = "LICENSE"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of what a zip can say
+_WITH_PROGRAMS = {chapter.number for chapter in (*CHAPTERS, *RECEIVERS)}
 
 
 def copy(app: Sphinx) -> None:
     """Put into the site's folder the notebooks that are not there as they are now."""
     target = Path(app.srcdir, _FOLDER)
     target.mkdir(exist_ok=True)
-    for source in notebooks.sources(app.srcdir.parent / notebooks.FOLDER):
-        path = source.with_suffix(".ipynb")
-        there = target / path.name
-        text = led_to_files(path.read_text())
+    for name in notebooks.names(_SOURCES):
+        file = f"{name}.ipynb"
+        notebook = nbformat.reads(led_to_files((_SOURCES / file).read_text()), 4)
+        first = notebook.cells[0]
+        line = f"[Download {file}](path:../../notebooks/{file}), or [run it yourself](#{_RUN})."
+        first.source = below_title(first.source, line, " (notebook)")  # its chapter has the same
+        text, there = nbformat.writes(notebook), target / file
         if not there.is_file() or there.read_text() != text:
             there.write_text(text)
-    bundle(app.srcdir.parent, target / _BUNDLE)
+    bundle(ROOT, target / _BUNDLE)
 
 
 def led_to_files(text: str) -> str:
@@ -67,27 +83,6 @@ def without_pages(text: str) -> str:
     return re.sub(r"\[([^][]*)\]\(\.\./docs/[^)]*\)", r"\1", text)
 
 
-def offer(app: Sphinx, document: nodes.document) -> None:
-    """Let a notebook's page begin with a link to its file, and to how it is run."""
-    if not app.env.docname.startswith(f"{_FOLDER}/"):
-        return
-    file = f"../../{notebooks.FOLDER}/{Path(app.env.docname).name}.ipynb"
-    words = f"Download {Path(file).name}"
-    download = addnodes.download_reference("", words, reftarget=file)
-    to_run = {"refdomain": "std", "reftype": "ref", "reftarget": _RUN, "refexplicit": True}
-    run = addnodes.pending_xref("", nodes.inline("", "run it yourself"), **to_run)
-    title = next(iter(document.findall(nodes.title)))
-    line = nodes.paragraph("", "", download, nodes.Text(", or "), run, nodes.Text("."))
-    title.parent.insert(title.parent.index(title) + 1, line)
-
-
-def tell_apart(app: Sphinx, document: nodes.document) -> None:
-    """Let the title of a notebook say that it is one: its chapter's page has the same."""
-    if app.env.docname.startswith(f"{_FOLDER}/"):
-        title = next(iter(document.findall(nodes.title)))
-        title += nodes.Text(" (notebook)")
-
-
 class Pictures(SphinxPostTransform):
     """Give a notebook's pictures the title that each has in itself, and a box to be scrolled in."""
 
@@ -106,10 +101,65 @@ class Pictures(SphinxPostTransform):
                 box += image
 
 
+def offer_to_run(app: Sphinx, page: str, source: list[str]) -> None:
+    """Put below a chapter's title the command that runs it, and a link to its notebook."""
+    if chapter := re.match(r"tutorial/(\d+)-", page):
+        number = int(chapter[1])
+        command = f"`spead-tutorial run {number}`, or " if number in _WITH_PROGRAMS else ""
+        name = next(one for one in notebooks.names(_SOURCES) if one.startswith(f"{number:02d}_"))
+        link = f"[its notebook](/{_FOLDER}/{name}.ipynb)"
+        line = f"{{.run-chapter}}\nRun this chapter: {command}{link}."
+        source[0] = below_title(source[0], line)
+
+
+def below_title(text: str, line: str, more: str = "") -> str:
+    """Return a page with a line below its title, and more in that."""
+    return re.sub("^# .+", lambda title: f"{title[0]}{more}\n\n{line}", text, count=1, flags=re.M)
+
+
+class NotebookCards(SphinxDirective):
+    """A card for each notebook."""
+
+    def run(self) -> list[nodes.Node]:
+        lines = ["::::{grid} 1 2 2 2", ":gutter: 3", ""]
+        for name in notebooks.names(_SOURCES):
+            path = _SOURCES / f"{name}.ipynb"
+            self.env.note_dependency(str(path))
+            lines += card(name, nbformat.read(path, 4))
+        return self.parse_text_to_nodes("\n".join([*lines, "::::"]))
+
+
+def card(name: str, notebook: Any) -> list[str]:
+    """Return the lines of a notebook's card."""
+    file = f"{notebooks.FOLDER}/{name}.ipynb"
+    told = notebook.metadata.card
+    return [
+        f":::{{grid-item-card}} [{notebooks.title(notebook)}]({file})",
+        ":class-card: notebook",
+        f"```{{thumbnail}} {told.picture}",
+        "```",
+        _sentence(told.about),
+        "",
+        f"{{download}}`{name}.ipynb <../{file}>`{lasted(notebook)}",
+        ":::",
+    ]
+
+
+def lasted(notebook: Any) -> str:
+    """Say how long the run took that is stored; nothing where that has not been noted."""
+    seconds = notebook.metadata.get(notebooks.METADATA, {}).get("seconds")
+    if seconds is None:
+        return ""
+    return f", ran for {seconds} s" if seconds < 100 else f", ran for {seconds / 60:.0f} min"
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:] + ("" if words.endswith("?") else ".")
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", copy)
-    # Before Sphinx collects titles and downloads.
-    app.connect("doctree-read", tell_apart, priority=400)
-    app.connect("doctree-read", offer, priority=400)
+    app.connect("source-read", offer_to_run)
+    app.add_directive("notebook-cards", NotebookCards)
     app.add_post_transform(Pictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

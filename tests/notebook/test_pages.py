@@ -79,7 +79,7 @@ def test_lines_that_draw_are_told_from_others(source, lines):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_says_what_its_notebook_is_about_and_shows_a_picture(name):
-    lines = extension("gallery").card(name, nbformat.read(FOLDER / f"{name}.ipynb", 4))
+    lines = extension("notebook_pages").card(name, nbformat.read(FOLDER / f"{name}.ipynb", 4))
     assert re.fullmatch(r"```\{thumbnail\} [\w-]+", lines[2])
     assert re.fullmatch("[A-Z].+[.?]", lines[4])
 
@@ -94,7 +94,7 @@ def test_a_card_says_what_its_notebook_is_about_and_shows_a_picture(name):
 )
 def test_a_card_says_how_long_the_stored_run_took_where_that_is_known(metadata, said):
     notebook = nbformat.v4.new_notebook(metadata=metadata)
-    assert extension("gallery").lasted(notebook) == said
+    assert extension("notebook_pages").lasted(notebook) == said
 
 
 # ---- Files ----

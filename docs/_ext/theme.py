@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the theme leaves undone, and neither style sheets nor scripts can do.
+
+A page has the colours that the system asks for, also where no script says which: the theme's script
+makes ``data-theme`` of a page ``light`` or ``dark``, and without scripts it stays ``auto``, for
+which no style sheet has a rule. ``_static/auto.css`` has the rules of both again, for ``auto``, and
+the media query of the system chooses between them.
+
+Words of inline code that a line of a phone has room for stay whole. A browser would break them
+after a hyphen, and ``-H`` is not to be taken for a dash. CSS cannot tell long words from short
+ones, and the long ones still have to break.
+
+*Next* and *Previous* at the foot of a page stay in its section, so that the last chapter does not
+lead into the notebooks.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.transforms.post_transforms import SphinxPostTransform
+
+_AUTO = "auto.css"
+_COMMENT = re.compile(r"/\*.*?\*/", re.S)
+_RULE = re.compile(r"([^{};]*)(\{[^{}]*\})")
+#: Letters that fit on a line, and in a cell of a table.
+_LINE, _CELL = 20, 8
+
+
+def _rules(sheets: list[str], theme: str) -> str:
+    """Return the rules for a theme, as those of a system that asks for it."""
+    chosen = re.compile(rf"""\[data-theme=(["']?){theme}\1\]""")
+    rules = (
+        chosen.sub("[data-theme=auto]", where) + what
+        for sheet in sheets
+        for where, what in _RULE.findall(_COMMENT.sub("", sheet))
+        if chosen.search(where)
+    )
+    return f"@media (prefers-color-scheme: {theme}) {{{''.join(rules)}\n}}\n"
+
+
+def _write(app: Sphinx, error: Exception | None) -> None:
+    if error is not None or app.builder.format != "html":
+        return
+    static = Path(app.outdir, "_static")
+    # Those of the theme are in a folder of their own, and come first on a page.
+    paths = sorted(static.rglob("*.css"), key=lambda path: (path.parent == static, path))
+    sheets = [path.read_text() for path in paths if path.name != _AUTO]
+    (static / _AUTO).write_text(_rules(sheets, "light") + _rules(sheets, "dark"))
+
+
+class WholeWords(SphinxPostTransform):
+    """Mark inline code that has no long words."""
+
+    default_priority = 900  # once references have their texts
+
+    def run(self, **kwargs: Any) -> None:
+        for code in self.document.findall(nodes.literal):
+            most = _CELL if _is_in_cell(code) else _LINE
+            if all(len(word) <= most for word in code.astext().split()):
+                code["classes"].append("whole-words")
+
+
+def _is_in_cell(node: nodes.Node | None) -> bool:
+    while node is not None and not isinstance(node, nodes.entry):
+        node = node.parent
+    return node is not None
+
+
+def stay_in_the_section(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
+    """Take away *Next* and *Previous* where they would lead into another section."""
+    relations = app.builder.relations  # type: ignore[attr-defined]
+    root = app.config.root_doc
+    if page not in relations:
+        return
+    for name, other in zip(("prev", "next"), relations[page][1:], strict=True):
+        apart = _section(relations, root, page) != _section(relations, root, other)
+        if other and root not in (page, other) and apart:
+            context[name] = None
+
+
+def _section(relations: dict[str, list[str | None]], root: str, page: str | None) -> str | None:
+    """Return the page of the first level that a page is below."""
+    while page and (above := relations[page][0]) and above != root:
+        page = above
+    return page
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.add_css_file(_AUTO, priority=900)
+    app.connect("build-finished", _write, priority=900)  # the theme writes one then, too
+    app.add_post_transform(WholeWords)
+    app.connect("html-page-context", stay_in_the_section)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}
