@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Things to play with, which scripts of ``_static`` make in the page.
+"""Things to play with, with forms of ``_templates`` and scripts of ``_static``.
 
     ```{play} dissector
     ```
@@ -18,16 +18,16 @@ is a model of two threads, with the timelines of a record beside it.
 is Python about the packets of the dissector. It is there only if ``make pyodide`` was called before
 ``make docs``: without it there are neither the words nor the form.
 
-Each has a script for its form, and one that computes: in the page, or for Python in a worker. A
-page has those of what is in it, and no others. Without scripts there is a line that says so. What
-``machines.py`` makes asks for its script in the same way.
+Each has a template, a script for its form, and one that computes: in the page, or for Python in a
+worker. A page has those of what is in it, and no others. Without scripts there is a line that says
+so. What ``machines.py`` makes asks for its script in the same way.
 """
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jinja2
 from docutils import nodes
 from measured import UnknownError, recording
 from sphinx.application import Sphinx
@@ -41,6 +41,9 @@ from spead_tutorial.measure.records import Timeline
 from spead_tutorial.results.plots.timeline import OVERLAPPED, timelines, title, way
 
 _STATIC = Path(__file__).resolve().parent.parent / "_static"
+_TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(_STATIC.parent / "_templates"), autoescape=True
+)
 #: Where ``make pyodide`` puts it.
 PYODIDE = _STATIC.parent.parent / "build" / "python" / "pyodide"
 
@@ -56,35 +59,30 @@ class Play(SphinxDirective):
         kind, *names = self.arguments
         if kind == "python" and not PYODIDE.is_dir():
             return []
-        makes: dict[str, Callable[..., tuple[str, str, str]]]
-        makes = {"dissector": self._dissector, "pipeline": self._pipeline, "python": self._python}
+        makes: dict[str, Callable[..., dict[str, Any]]]
+        makes = {"dissector": dict, "pipeline": self._pipeline, "python": self._python}
         if kind not in makes:
             raise self.error(f"there is no {kind}: there are {', '.join(makes)}")
         try:
-            what, inside, attributes = makes[kind](*names)
+            values = makes[kind](*names)
         except (UnknownError, ValueError) as error:
             raise self.error(str(error)) from None
-        without = f"<noscript><p>{what}, in a browser that runs scripts.</p></noscript>"
-        html = f'<div class="play {kind}"{attributes}>{inside}{without}</div>'
+        html = _TEMPLATES.get_template(f"{kind}.html").render(values)
         place = nodes.raw("", html, format="html", playable=kind)
         return [*self.parse_content_to_nodes(), place]
 
-    def _dissector(self) -> tuple[str, str, str]:
-        return "Items can be typed in here, and packets made of them", "", ""
-
-    def _pipeline(self, name: str) -> tuple[str, str, str]:
+    def _pipeline(self, name: str) -> dict[str, Any]:
         self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
-        runs = json.dumps([_run(one) for one in timelines(recording(name))])
-        data = f'<script type="application/json">{runs}</script>'
-        return "The times of both threads can be changed here", data, ""
+        return {"runs": [_run(one) for one in timelines(recording(name))]}
 
-    def _python(self) -> tuple[str, str, str]:
+    def _python(self) -> dict[str, Any]:
         self.env.note_dependency(wire.__file__)
-        base = "../" * self.env.docname.count("/")
         n_bytes = sum(path.stat().st_size for path in PYODIDE.iterdir())
-        source = f'<script type="text/plain">{Path(wire.__file__).read_text()}</script>'
-        about = f' data-base="{base}" data-size="{n_bytes / 1e6:.0f} MB"'
-        return "Python can be run here", source, about
+        return {
+            "base": "../" * self.env.docname.count("/"),
+            "source": Path(wire.__file__).read_text(),
+            "size": f"{n_bytes / 1e6:.0f} MB",
+        }
 
 
 def _run(one: Timeline) -> dict[str, Any]:

@@ -6,54 +6,29 @@ Play.fill("dissector", (place) => {
     const {make} = Play;
     const MOST_SHOWN = 128;  // bytes of a part
     const MOST_PACKETS = 200;  // of a heap: a page with thousands is slow, and nobody looks at them
-    const TYPES = ["i1", "u1", "<i2", ">i2", "<i4", "<f4", "<f8", "u:40", "u:48", "i:12", "c:8"];
-    const COLUMNS = {
-        name: ["Name", "timestamp"],
-        id: ["Id", "0x1600"],
-        type: ["Type", "i1"],
-        shape: ["Shape", ""],
-        value: ["Value", "0"],
-    };
+    const one = (selector) => place.querySelector(selector);
+    const [flavour, packetSize, heapCount, descriptors] =
+        ["flavour", "packetSize", "heapCount", "descriptors"].map((where) => one(`[data-where=${where}]`));
+    const rows = one(".items"), add = one("form > button"), said = one(".said");
+    const strip = one(".strip"), shown = one(".packets");
     let serial = 0, added = 0;  // fields, and items that the reader has added
     const opened = new Set([0]);  // packets that are to be seen, also after a change
 
-    /* A field with its words, and the place of its error. */
-    function field(words, control, where) {
-        const id = `dissector-${where}-${serial++}`;
-        const error = make("span", {id: `${id}-error`, className: "error"});
-        Object.assign(control, {id});
+    /* A control has its words before it, and the place of its error behind it. */
+    function tie(control) {
+        const id = `dissector-${control.dataset.where}-${serial++}`, error = control.nextElementSibling;
+        control.id = control.previousElementSibling.htmlFor = id;
+        error.id = `${id}-error`;
         control.setAttribute("aria-describedby", error.id);
-        control.dataset.where = where;
-        const label = make("label", {htmlFor: id}, words);
-        return make("div", {className: `field ${where}`}, label, control, error);
     }
 
-    const input = (value, more = {}) =>
-        make("input", {type: "text", value, autocomplete: "off", spellcheck: false, ...more});
-
-    const flavour = make("select");
-    for (const bits of [8, 16, 24, 32, 40, 48, 56])
-        flavour.add(new Option(`SPEAD-64-${bits}`, bits, bits === 40, bits === 40));
-    const packetSize = input("1472", {inputMode: "numeric"});
-    const heapCount = input("7", {inputMode: "numeric"});
-    const descriptors = make("input", {type: "checkbox"});
-    const rows = make("div", {className: "items"});
-    const types = make("datalist", {id: "dissector-types"},
-        ...TYPES.map((value) => make("option", {value})));
-    const add = make("button", {type: "button"}, "Add an item");
-    const said = make("p", {className: "said", role: "status"});
-    const strip = make("ol", {className: "strip", "aria-label": "Packets, and the messages they share"});
-    const shown = make("div", {className: "packets"});
-
     function row(values) {
-        const fields = Object.entries(COLUMNS).map(([where, [words, value]]) => {
-            const control = input(values[where] ?? value);
-            if (where === "type") control.setAttribute("list", types.id);
-            return field(words, control, where);
-        });
-        const remove = make("button", {type: "button"}, "Remove");
-        const group = make("fieldset", {className: "item"}, make("legend", {}, "Item"), ...fields, remove);
-        remove.addEventListener("click", () => {
+        const group = one("template.item").content.firstElementChild.cloneNode(true);
+        for (const control of group.querySelectorAll("input")) {
+            control.value = values[control.dataset.where] ?? control.value;
+            tie(control);
+        }
+        group.querySelector("button").addEventListener("click", () => {
             group.remove();
             name();
             add.focus();
@@ -172,13 +147,9 @@ Play.fill("dissector", (place) => {
     });
     row({name: "timestamp", id: "0x1600", type: "u:40", shape: "", value: "1000"});
     row({name: "adc_samples", id: "0x3300", type: "i1", shape: "4000", value: "0..99"});
-    const form = make("form", {}, types, rows, add, make("div", {className: "heap"},
-        field("Flavour", flavour, "flavour"),
-        field("Packet size, at most", packetSize, "packetSize"),
-        field("Heap count", heapCount, "heapCount"),
-        field("Descriptors, too", descriptors, "descriptors")));
+    [flavour, packetSize, heapCount, descriptors].forEach(tie);
+    const form = one("form");
     form.addEventListener("input", cut);
     form.addEventListener("submit", (event) => event.preventDefault());
-    place.replaceChildren(form, said, strip, shown);
     cut();
 });

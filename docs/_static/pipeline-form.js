@@ -5,59 +5,42 @@
 Play.fill("pipeline", (place) => {
     const {make} = Play;
     const SHOWN = 6;  // heaps
-    const MOST = 10000;  // µs
     const PARTS = 1000, PLAYED = 8000;  // steps of the cursor, and ms from the first to the last
-    const runs = JSON.parse(place.querySelector("script").textContent);
-    const SLIDERS = {
-        prepare: "Preparing a heap",
-        send: "Sending it",
-        wake: "Until the network thread has woken up",
-        back: "Until the program goes on",
-    };
+    const one = (selector) => place.querySelector(selector);
+    const runs = JSON.parse(one("script").textContent);
     const times = {prepare: 100, send: 100, wake: 16, back: 49, depth: 2};
-    const sliders = {};
+    const choice = one("select"), said = one(".said"), blocks = one(".blocks");
+    const cursor = one("#pipeline-moment"), button = one("button"), now = one(".now");
 
     const written = (us) => (us < 1000 ? `${Math.round(us)} µs` : `${(us / 1000).toFixed(2)} ms`);
 
-    function slider(name, words, more, read, write) {
-        const control = make("input", {type: "range", id: `pipeline-${name}`, ...more});
-        const output = make("output", {htmlFor: control.id});
-        const label = make("label", {htmlFor: control.id}, `${words}: `, output);
+    /* The slider of a time is at its root. */
+    const sliders = Object.keys(times).map((name) => {
+        const control = one(`#pipeline-${name}`), output = control.parentNode.querySelector("output");
+        const isTime = name !== "depth";
         const look = () => {
-            const said = write(times[name]);
-            output.textContent = said;
-            control.setAttribute("aria-valuetext", said);
+            const n = times[name];
+            output.textContent = isTime ? written(n) : n === 1 ? "1, in turns" : n;
+            control.setAttribute("aria-valuetext", output.textContent);
         };
         control.addEventListener("input", () => {
-            times[name] = read(Number(control.value));
+            times[name] = Number(control.value) ** (isTime ? 2 : 1);
             look();
             draw();
         });
-        sliders[name] = (value) => {
-            control.value = value;
+        return () => {
+            control.value = isTime ? Math.sqrt(times[name]) : times[name];
             look();
         };
-        return make("div", {className: "field"}, label, control);
-    }
-
-    /* Short times need as much room as long ones: a slider's place is the root of its time. */
-    const fields = Object.entries(SLIDERS).map(([name, words]) => slider(
-        name, words, {min: 0, max: Math.sqrt(MOST), step: 0.5}, (root) => root * root, written));
-    fields.push(slider("depth", "Heaps in flight", {min: 1, max: 4, step: 1}, (n) => n,
-        (n) => (n === 1 ? "1, in turns" : String(n))));
-
-    const choice = make("select", {id: "pipeline-run"}, new Option("none", ""),
-        ...runs.map((run, i) => new Option(run.name, i)));
-    const said = make("p", {className: "said", role: "status"});
-    const blocks = make("div", {className: "blocks"});
+    });
 
     function bars(intervals, kind, scale) {
         return intervals.map(([begin, finish], heap) => {
-            const one = make("span", {className: `bar ${kind}`});
-            one.style.left = `${100 * begin / scale}%`;
-            one.style.width = `${100 * (finish - begin) / scale}%`;
-            if ((finish - begin) / scale > 0.03) one.textContent = heap;
-            return one;
+            const bar = make("span", {className: `bar ${kind}`});
+            bar.style.left = `${100 * begin / scale}%`;
+            bar.style.width = `${100 * (finish - begin) / scale}%`;
+            if ((finish - begin) / scale > 0.03) bar.textContent = heap;
+            return bar;
         });
     }
 
@@ -65,20 +48,14 @@ Play.fill("pipeline", (place) => {
         const line = (words, name, ...kinds) => make("div", {className: "line"},
             make("span", {className: "who"}, words), make("div", {className: "track"}, ...kinds.flat()));
         const prepared = rows.map((row) => [row.prepare, row.queued]);
-        const one = make("div", {className: "block", role: "img"},
+        return make("div", {className: "block", role: "img", "aria-label": title},
             make("p", {}, title),
             line("program", "prepare", bars(prepared, "preparing", scale)),
             line("network thread", "send", bars(Pipeline.sent(rows), "sending", scale)));
-        one.setAttribute("aria-label", title);
-        return one;
     }
 
     /* A cursor that moves along all blocks; what the threads do where it is stands below, in words. */
     let moment = 0, before = null, shown = {drawn: [], scale: 1};
-    const cursor = make("input", {type: "range", id: "pipeline-moment", min: 0, max: PARTS,
-        "aria-describedby": "pipeline-now"});
-    const button = make("button", {type: "button"}, "Play");
-    const now = make("p", {className: "now", id: "pipeline-now"});
 
     function move() {
         const time = moment / PARTS * shown.scale;
@@ -160,18 +137,11 @@ Play.fill("pipeline", (place) => {
     function replay() {
         const run = runs[choice.value];
         if (run) Object.assign(times, Pipeline.measured(run));
-        for (const name of Object.keys(SLIDERS)) sliders[name](Math.sqrt(times[name]));
-        sliders.depth(times.depth);
+        for (const set of sliders) set();
         draw();
     }
 
     choice.addEventListener("change", replay);
-    const replayed = make("div", {className: "field"},
-        make("label", {htmlFor: choice.id}, "Beside it, a recorded run"), choice);
-    const form = make("form", {}, make("div", {className: "sliders"}, ...fields, replayed));
-    form.addEventListener("submit", (event) => event.preventDefault());
-    const moments = make("div", {className: "field replay"}, button,
-        make("label", {htmlFor: cursor.id}, "Moment"), cursor);
-    place.replaceChildren(form, said, blocks, moments, now);
+    one("form").addEventListener("submit", (event) => event.preventDefault());
     replay();
 });

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the things to play with have in common: they are made where the page has a place for them. */
+/* What the things to play with have in common: their forms are templates until there are scripts. */
 "use strict";
 
 const Play = {
@@ -13,9 +13,13 @@ const Play = {
         return one;
     },
 
-    /* Fill each place of a kind, as soon as there is a page. */
+    /* Fill each place of a kind with its form, as soon as there is a page, and bring it to life. */
     fill(kind, make) {
-        document.addEventListener("DOMContentLoaded", () =>
-            document.querySelectorAll(`.play.${kind}`).forEach(make));
+        document.addEventListener("DOMContentLoaded", () => {
+            for (const place of document.querySelectorAll(`.play.${kind}`)) {
+                place.append(place.querySelector("template").content);
+                make(place);
+            }
+        });
     },
 };

@@ -3,18 +3,9 @@
 "use strict";
 
 Play.fill("python", (place) => {
-    const {make} = Play;
-    const {base, size} = place.dataset, wire = place.querySelector("script").textContent;
-    const code = make("textarea", {id: "python-code", rows: 5, spellcheck: false}, [
-        "from spead_tutorial import wire",
-        "",
-        "for packet in packets:",
-        "    print(wire.format_table(wire.dissect(packet)))",
-    ].join("\n"));
-    const run = make("button", {type: "button"}, `Run it in this browser (loads ${size})`);
-    const stop = make("button", {type: "button", disabled: true}, "Stop");
-    const said = make("p", {className: "said", role: "status"});
-    const output = make("pre", {tabIndex: 0, role: "region", "aria-label": "What it printed"});
+    const base = place.dataset.base, wire = place.querySelector("script").textContent;
+    const [code, said, output] = ["textarea", ".said", "pre"].map((one) => place.querySelector(one));
+    const [run, stop] = place.querySelectorAll("button");
     let worker = null;
 
     function finish(words) {
@@ -54,6 +45,4 @@ Play.fill("python", (place) => {
         worker.postMessage({code: code.value, packets, wire});
     });
     stop.addEventListener("click", () => end("It was stopped."));
-    place.replaceChildren(make("label", {htmlFor: code.id}, "Python, with ", make("code", {}, "packets"),
-        ": those above, each as bytes"), code, run, " ", stop, said, output);
 });
