@@ -30,15 +30,7 @@ const Dissector = (() => {
         return bytes;
     }
 
-    function joined(pieces) {
-        const all = new Uint8Array(pieces.reduce((sum, one) => sum + one.length, 0));
-        let at = 0;
-        for (const one of pieces) {
-            all.set(one, at);
-            at += one.length;
-        }
-        return all;
-    }
+    const joined = (pieces) => Uint8Array.from(pieces.flatMap((one) => [...one]));
 
     function ascii(text, where, what) {
         if (/[^\x00-\x7f]/.test(text)) throw new Refusal(where, `${what} has to be ASCII`);
@@ -145,12 +137,8 @@ const Dissector = (() => {
 
     /* Numbers bit by bit, without gaps; the last byte is filled up with zeros. */
     function packed(values, bits) {
-        const out = new Uint8Array(Math.ceil(values.length * bits / 8));
-        let at = 0;
-        for (const value of values)
-            for (let bit = bits - 1; bit >= 0; bit--, at++)
-                if ((value >> BigInt(bit)) & 1n) out[at >> 3] |= 128 >> (at & 7);
-        return out;
+        const all = values.map((one) => one.toString(2).padStart(bits, "0")).join("");
+        return Uint8Array.from(all.match(/.{1,8}/g) ?? [], (one) => parseInt(one.padEnd(8, "0"), 2));
     }
 
     function valueBytes(type, shape, text) {
