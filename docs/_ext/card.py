@@ -14,10 +14,9 @@ from matplotlib import get_data_path
 from PIL import Image, ImageDraw, ImageFont, ImageOps
 from sphinx.application import Sphinx
 
-from bench.figures import PICTURES, RESULTS
+from bench.figures import RESULTS
 from spead_tutorial.measure.records import OURS, read
 from spead_tutorial.results import plots
-from spead_tutorial.results.plots import Rendered
 
 WHERE = "_static/card.png"
 SIZE = (1200, 630)
@@ -26,10 +25,9 @@ _EDGE = 40
 _FONTS = Path(get_data_path(), "fonts", "ttf")
 
 
-def ladder() -> Rendered:
+def ladder() -> plots.Rendered:
     """Draw of the ladder's record what the chapters gain with small heaps."""
-    picture = next(one for one in PICTURES if one.draw is plots.ladder)
-    found = read(RESULTS / f"{picture.sweep}.jsonl")
+    found = read(RESULTS / "ladder.jsonl")
     ours = tuple(
         sample
         for sample in found.samples
@@ -65,6 +63,5 @@ def write(app: Sphinx) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.setup_extension("sphinxext.opengraph")
     app.connect("builder-inited", write)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
