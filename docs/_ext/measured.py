@@ -83,8 +83,7 @@ class UnknownError(ValueError):
     """What a role asks for has not been measured; the text says what there is."""
 
 
-# ---------------------------------------------------------------------------------------
-# Looking it up
+# ---- Looking it up ----
 
 
 @functools.cache
@@ -218,8 +217,7 @@ def _case(run: Sample | Timeline | Spacing) -> str:
     return getattr(run, "case", f"{run.language} {run.program}")
 
 
-# ---------------------------------------------------------------------------------------
-# Saying it
+# ---- Saying it ----
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -458,8 +456,7 @@ _ROLES = (
 SAYS: dict[str, Callable[[str], Said]] = {say.__name__.replace("_", "-"): say for say in _ROLES}
 
 
-# ---------------------------------------------------------------------------------------
-# As roles
+# ---- As roles ----
 
 
 class Pressable(nodes.inline):

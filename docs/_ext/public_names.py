@@ -52,8 +52,7 @@ _QUOTED = re.compile(r"(?<![`:\w\\])`([A-Za-z_][\w.]*)(?:\(\))?`(?![`_\w])")
 _log = logging.getLogger(__name__)
 
 
-# ---------------------------------------------------------------------------------------
-# Names
+# ---- Names ----
 
 
 @functools.cache
@@ -78,7 +77,6 @@ def _by_short_name() -> dict[str, str]:
 
 @functools.cache
 def _class_names() -> dict[type, str]:
-    """Return the full names of classes."""
     return {thing: full for full, thing in public().items() if isinstance(thing, type)}
 
 
@@ -119,8 +117,7 @@ def _resolve(word: str, name: str) -> tuple[str, str] | None:
     return None
 
 
-# ---------------------------------------------------------------------------------------
-# Signatures
+# ---- Signatures ----
 
 
 @functools.cache
@@ -136,6 +133,13 @@ def _stub() -> dict[str, str]:
     }
 
 
+def _signature(thing: Any) -> inspect.Signature | None:
+    try:
+        return inspect.signature(thing)
+    except (ValueError, TypeError):
+        return None
+
+
 def sign(
     app: Sphinx, what: str, name: str, thing: Any, options: Any, arguments: str, returned: str
 ) -> tuple[str | None, str | None] | None:
@@ -149,9 +153,8 @@ def sign(
     docstring = inspect.getdoc(thing) or ""
     if docstring.startswith(f"{name.rpartition('.')[2]}("):
         return arguments, ""
-    try:
-        signature = inspect.signature(thing)
-    except (ValueError, TypeError):
+    signature = _signature(thing)
+    if signature is None:
         return arguments, ""
     parameters = list(signature.parameters.values())
     if what == "method" and parameters and parameters[0].name in ("self", "cls"):
@@ -177,8 +180,7 @@ def bases(app: Sphinx, name: str, thing: type, options: Any, found: list[Any]) -
     found[:] = names + builtin or [object]
 
 
-# ---------------------------------------------------------------------------------------
-# Docstrings
+# ---- Docstrings ----
 
 
 def complete(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
@@ -197,17 +199,10 @@ def complete(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines:
             _log.warning("%s has no comment that begins with #:", name)
     if not any(line.strip() for line in lines) and what != "module":
         _log.warning("%s has no docstring", name)
-    parameters = _parameters(thing)
-    lines[:] = list(linked(lines, name, parameters))
+    signature = _signature(thing)
+    lines[:] = list(linked(lines, name, set(signature.parameters if signature else ())))
     if what == "class":
         lines += _inherited(thing)
-
-
-def _parameters(thing: Any) -> set[str]:
-    try:
-        return set(inspect.signature(thing).parameters)
-    except (ValueError, TypeError):
-        return set()
 
 
 def linked(lines: list[str], name: str, parameters: set[str]) -> Iterator[str]:

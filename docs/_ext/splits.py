@@ -23,7 +23,6 @@ from tables import Table
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.analysis.split import PARTS, Kind, Thread, split_times
-from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.measure.units import number, percent, thousands
 from spead_tutorial.results.plots.theme import NAMES
 
@@ -38,7 +37,6 @@ def _kinds() -> dict[Kind, list[Thread]]:
 
 
 def split(text: str) -> Said:
-    """Say what a role asks for."""
     first, *words = shlex.split(text)
     if first == "slowed":
         return _slowed()
@@ -75,14 +73,12 @@ def _waited(what: str, choice: Choice) -> Said:
     if len(of_size) != 1:
         raise UnknownError(f"{_RECORD} has {len(of_size)} timelines of {choice}")
     (one,) = of_size
-    before, after = (
-        (one.queued_ns, one.first_packet_ns)
-        if what == "waking"
-        else (one.completed_ns, one.resumed_ns)
-    )
-    waits = [(end - begin) / 1e3 for begin, end in zip(before, after, strict=True)]
-    found = stats.median(waits)
-    detail = f"median of {found.n} heaps, {found.spread} {_ends(found)}{_US}"
+    waking = zip(one.queued_ns, one.first_packet_ns, strict=True)
+    news = zip(one.completed_ns, one.resumed_ns, strict=True)
+    waits = waking if what == "waking" else news
+    found = stats.median([(end - begin) / 1e3 for begin, end in waits])
+    ends = f"{found.low:.3g} to {found.high:.3g}"
+    detail = f"median of {found.n} heaps, {found.spread} {ends}{_US}"
     return Said(f"{found.median:.3g}{_US}", detail, _RECORD)
 
 
@@ -96,21 +92,15 @@ def _slowed() -> Said:
         if one.elapsed_ns and sample.elapsed_ns:
             ratios.setdefault(one.case, []).append(one.elapsed_ns / sample.elapsed_ns - 1)
     medians = [stats.median(values).median for values in ratios.values()]
-    return Said(
-        percent(max(medians)), f"of {len(medians)} cases, {percent(min(medians))} least", _RECORD
-    )
-
-
-def _ends(estimate: Estimate) -> str:
-    return f"{estimate.low:.3g} to {estimate.high:.3g}"
+    detail = f"of {len(medians)} cases, {percent(min(medians))} least"
+    return Said(percent(max(medians)), detail, _RECORD)
 
 
 def _ns(value: float) -> str:
     return thousands(float(f"{value:.3g}")) if value >= 100 else number(value)
 
 
-# ---------------------------------------------------------------------------------------
-# As a table
+# ---- As a table ----
 
 
 def parts(size: str) -> Table:
@@ -129,7 +119,6 @@ def parts(size: str) -> Table:
 
 
 def _place(kind: Kind) -> tuple[int, int]:
-    """Return where a case comes, as in the picture."""
     return find_chapter(kind.program).number, MEASURED.index(kind.language)
 
 

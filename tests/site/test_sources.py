@@ -57,8 +57,7 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-# ---------------------------------------------------------------------------------------
-# Listings
+# ---- Listings ----
 
 
 def directives(text: str) -> Iterator[Block]:
@@ -141,8 +140,7 @@ def test_typed_code_is_found_in_markdown_and_in_restructuredtext(text, found):
     assert len(typed_code([*fences(text), *directives(text)])) == found
 
 
-# ---------------------------------------------------------------------------------------
-# Numbers in prose
+# ---- Numbers in prose ----
 
 
 def test_no_measured_rate_is_typed_into_a_page():
@@ -161,8 +159,7 @@ def test_typed_rates_are_told_from_measured_and_chosen_ones():
     assert typed_rates("```sh\nrate 12 MB/s\n```\n") == []
 
 
-# ---------------------------------------------------------------------------------------
-# The extensions
+# ---- The extensions ----
 
 
 def test_a_line_of_a_record_is_cut_with_an_ellipsis():
@@ -198,8 +195,7 @@ def test_the_programs_of_a_listing_are_found_by_name_and_language():
     assert [find(one.stem, languages[one.suffix]) for one in PROGRAMS] == PROGRAMS
 
 
-# ---------------------------------------------------------------------------------------
-# Measured values
+# ---- Measured values ----
 
 _POINT = {
     "warm_up": False,

@@ -56,8 +56,7 @@ def curves(page):
     return page.locator("figure.picture").last
 
 
-# ---------------------------------------------------------------------------------------
-# Points
+# ---- Points ----
 
 
 def test_every_point_of_the_ladder_has_the_median_of_the_record(ladder):
@@ -115,8 +114,7 @@ def test_the_higher_a_rate_is_the_higher_is_its_point(curves):
     assert heights == sorted(heights, reverse=True)
 
 
-# ---------------------------------------------------------------------------------------
-# What one chooses and adds
+# ---- What one chooses and adds ----
 
 
 def test_only_the_lines_that_are_chosen_are_drawn(ladder):
@@ -290,8 +288,7 @@ def test_what_was_opened_can_be_read_by_all(page, ladder, axe):
     assert [one["id"] for one in found["violations"]] == []
 
 
-# ---------------------------------------------------------------------------------------
-# Phones, paper, and no scripts
+# ---- Phones, paper, and no scripts ----
 
 
 def shown(figure):
@@ -329,8 +326,7 @@ def test_without_scripts_the_picture_is_there_and_nothing_that_does_nothing(plai
     assert figure.locator(".spot").first.get_attribute("aria-label")
 
 
-# ---------------------------------------------------------------------------------------
-# What is said twice is the same
+# ---- What is said twice is the same ----
 
 
 @pytest.mark.parametrize("theme", [plots.LIGHT, plots.DARK], ids=["light", "dark"])

@@ -25,8 +25,7 @@ FEW_AND_ALL = pytest.mark.parametrize(
 )
 
 
-# ---------------------------------------------------------------------------------------
-# Tabs
+# ---- Tabs ----
 
 
 def shown(page):
@@ -151,8 +150,7 @@ def test_a_word_of_code_that_fits_a_line_of_a_phone_does_not_break(page, pages_w
         assert broken == [], path
 
 
-# ---------------------------------------------------------------------------------------
-# Copying, colours, searching
+# ---- Copying, colours, searching ----
 
 
 @FEW_AND_ALL
@@ -228,8 +226,7 @@ def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(page, p
     assert found[0] == found[1]
 
 
-# ---------------------------------------------------------------------------------------
-# Measured numbers
+# ---- Measured numbers ----
 
 
 @pytest.fixture(params=["tutorial/5-send-while-preparing.html", "machines.html"])
@@ -315,8 +312,7 @@ def test_what_search_finds_is_opened_by_a_click(page):
     assert "heap" in page.locator("article").inner_text().lower(), page.url
 
 
-# ---------------------------------------------------------------------------------------
-# The way through: chapters to read, and notebooks to run
+# ---- The way through: chapters to read, and notebooks to run ----
 
 
 def followed(start, way):
@@ -355,8 +351,7 @@ def test_a_chapter_leads_to_its_notebook_and_that_leads_back_and_on(site, number
     assert {chapter.stem, *NAMES[number + 1 : number + 2]} <= leads_to
 
 
-# ---------------------------------------------------------------------------------------
-# Notebooks
+# ---- Notebooks ----
 
 
 def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(page):

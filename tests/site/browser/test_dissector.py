@@ -35,8 +35,7 @@ def script(page):
     return page
 
 
-# ---------------------------------------------------------------------------------------
-# The same heaps, at random, in the page and in the core
+# ---- The same heaps, at random, in the page and in the core ----
 
 
 def some_type(rng):
@@ -177,8 +176,7 @@ def test_the_page_shares_packets_out_over_messages_as_the_sender_does(script):
                 assert (sum(runs), len(runs)) == (len(sizes), sent), sizes
 
 
-# ---------------------------------------------------------------------------------------
-# As a reader uses it
+# ---- As a reader uses it ----
 
 
 def bytes_shown(page):

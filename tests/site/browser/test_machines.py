@@ -114,8 +114,7 @@ def head(table, words):
     return heads[number], number
 
 
-# ---------------------------------------------------------------------------------------
-# What it says
+# ---- What it says ----
 
 
 def test_the_page_has_a_row_and_a_picture_for_each_record_that_is_there(page, site):
@@ -172,8 +171,7 @@ def test_each_machine_has_its_own_picture_in_all_forms(page, made_up):
     assert svg not in [Path(made_up, one).read_text() for one in titles]
 
 
-# ---------------------------------------------------------------------------------------
-# Sorting
+# ---- Sorting ----
 
 
 def test_numbers_are_sorted_from_the_largest_and_then_the_other_way(table):

@@ -139,8 +139,7 @@ def test_the_keyboard_moves_a_time_and_the_bars_follow(two_threads):
     assert float(bar.evaluate("one => one.style.width").rstrip("%")) > float(before.rstrip("%"))
 
 
-# ---------------------------------------------------------------------------------------
-# Replayed
+# ---- Replayed ----
 
 
 def cursors(page):

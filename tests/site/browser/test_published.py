@@ -86,8 +86,7 @@ def latest(published, page):
     return f"{published.url}{publish.LATEST}/{page}"
 
 
-# ---------------------------------------------------------------------------------------
-# Files
+# ---- Files ----
 
 
 def fetched(url):
@@ -147,8 +146,7 @@ def test_what_shows_a_link_is_told_a_title_words_and_a_picture(published):
     assert said["og:image:alt"].startswith("8 KiB heaps, from ")
 
 
-# ---------------------------------------------------------------------------------------
-# In a browser
+# ---- In a browser ----
 
 
 def test_the_address_of_the_site_leads_to_the_latest_version(online, published):
