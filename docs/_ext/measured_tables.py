@@ -10,7 +10,6 @@
         Chapter 13 | tut_13_send_hot c -> cpp
     ladder [CHAPTER]    what each chapter gained over the one before it, up to that one
     parts SIZE          the time of a heap, part by part: see splits.py
-    machine             the facts of the reference machine
     machines LANGUAGE   the ladder of each machine: see machines.py
 
 The first three are for each size of heaps that a record has. What was not measured is a dash.
@@ -24,11 +23,9 @@ from typing import Any
 
 from listings import chapter_page
 from measured import (
-    MACHINE,
     Choice,
     UnknownError,
     gain_estimate,
-    machine_facts,
     recording,
 )
 from sphinx.application import Sphinx
@@ -45,26 +42,6 @@ NOTHING = "-"
 #: The sizes of heaps at which programs are chained, largest first.
 SIZES = tuple(sorted({rung.heap_size for rung in LADDER}, reverse=True))
 _RECORD = "ladder"
-#: What the table of the machine calls its facts.
-_FACTS = {
-    "cpu": "Processor",
-    "cores": "Cores",
-    "L1d": "Level 1 cache, data",
-    "L1i": "Level 1 cache, instructions",
-    "L2": "Level 2 cache",
-    "L3": "Level 3 cache",
-    "memory": "Memory",
-    "virtualisation": "Virtual machine, container",
-    "governor": "Frequency governor",
-    "kernel": "Kernel",
-    "lab": "Device that discards what it is sent",
-    "mtu": "Its MTU",
-    "python": "Python",
-    "numpy": "NumPy",
-    "compiler": "C compiler",
-    "spead2": "spead2",
-    "revision": "Revision of the programs",
-}
 
 
 def heap_sizes(record: str) -> list[int]:
@@ -227,17 +204,6 @@ def gain_cell(pair: tuple[str, str], heap_size: int, language: str) -> str:
     return with_interval(f"{_RECORD} {language} {word(heap_size)} {' -> '.join(pair)}")
 
 
-# ---- The machine, and others ----
-
-
-def machine() -> Table:
-    """Return the reference machine, as its records describe it."""
-    facts = machine_facts(recording(MACHINE))
-    return Table([(name, facts[key]) for key, name in _FACTS.items() if key in facts], 0, 1, (1, 2))
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
-    KINDS.update(
-        best=best_of, goals=goals, ladder=ladder, machine=machine, parts=parts, sizes=sizes
-    )
+    KINDS.update(best=best_of, goals=goals, ladder=ladder, parts=parts, sizes=sizes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -64,7 +64,6 @@ class Table:
     """Cells, each a line of text with markup, or several lines, and how they are laid out."""
 
     rows: Sequence[Sequence[str]]
-    heads: int = 1
     stubs: int = 0
     widths: Sequence[int] = ()
     classes: Sequence[str] = ()
@@ -90,7 +89,7 @@ class MadeTable(SphinxDirective):
         except ValueError as error:
             raise self.error(str(error)) from None
         rows = [[self._entry(text) for text in row] for row in table.rows]
-        return [built(rows, table.heads, table.stubs, table.widths, table.classes)]
+        return [built(rows, table.stubs, table.widths, table.classes)]
 
     def _entry(self, text: str) -> nodes.entry:
         lines = [self.parse_inline(line)[0] for line in text.split("\n")]
@@ -102,22 +101,19 @@ class MadeTable(SphinxDirective):
 
 def built(
     rows: Sequence[Sequence[nodes.entry]],
-    heads: int = 1,
     stubs: int = 0,
     widths: Sequence[int] = (),
     classes: Sequence[str] = (),
 ) -> nodes.table:
-    """Return a table, of which the first rows and columns are heads."""
+    """Return a table, of which the first row and so many columns are heads."""
     group = nodes.tgroup(cols=len(rows[0]))
     for n, width in enumerate(widths or [1] * len(rows[0])):
         column = nodes.colspec(colwidth=width)
         if n < stubs:
             column["stub"] = 1
         group += column
-    made = [nodes.row("", *row) for row in rows]
-    if heads:
-        group += nodes.thead("", *made[:heads])
-    group += nodes.tbody("", *made[heads:])
+    head, *body = (nodes.row("", *row) for row in rows)
+    group += [nodes.thead("", head), nodes.tbody("", *body)]
     return nodes.table("", group, classes=[*classes, *(() if widths else ["colwidths-auto"])])
 
 
