@@ -285,7 +285,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("made-table", MadeTable)
     app.add_directive("record-line", RecordLine)
     app.add_directive("output", Output)
-    app.add_css_file("examples.css")
     app.connect("sphinx-click-process-description", set_examples)
     app.connect("sphinx-click-process-options", set_defaults)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
