@@ -17,18 +17,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 LATEST, LIST = "latest", "versions.json"
-FIRST = """\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<title>spead_tutorial</title>
-<meta http-equiv="refresh" content="0; url={0}/index.html">
-<link rel="canonical" href="{1}{0}/index.html">
-</head>
-<body><a href="{0}/index.html">spead_tutorial</a></body>
-</html>
-"""
+FIRST = Path(__file__).resolve().parent.parent / "docs" / "_templates" / "first.html"
 
 
 def main() -> None:
@@ -94,7 +83,7 @@ def finish(folder: Path, url: str, names: list[str]) -> None:
     path = urlsplit(url).path
     versions = [{"name": name, "version": name, "url": f"{path}{name}/"} for name in names]
     (folder / LIST).write_text(json.dumps(versions, indent=1))
-    (folder / "index.html").write_text(FIRST.format(LATEST, url))
+    (folder / "index.html").write_text(FIRST.read_text().format(latest=LATEST, url=url))
     shutil.copy(folder / LATEST / "404.html", folder)
 
 
