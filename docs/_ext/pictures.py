@@ -54,7 +54,6 @@ DIAGRAMS = FIGURES.parent / "diagrams"
 #: In the folder of what is made for the site, and not kept.
 _DRAWN = "notebooks/pictures"
 _PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
-_RECORDS = {name: picture.sweep for name, picture in _PICTURES.items()}
 _TEMPLATE = FIGURES.parent / "_templates" / "points.html"
 _POINTS = jinja2.Environment(autoescape=True).from_string(_TEMPLATE.read_text())
 
@@ -136,10 +135,10 @@ class Picture(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        if name not in _RECORDS:
-            raise self.error(f"there is no picture {name}: there are {', '.join(_RECORDS)}")
+        if name not in _PICTURES:
+            raise self.error(f"there is no picture {name}: there are {', '.join(_PICTURES)}")
         up = "../" * (self.env.docname.count("/") + 1)
-        record = f"{_RECORDS[name]}.jsonl"
+        record = f"{_PICTURES[name].sweep}.jsonl"
         source = (
             f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
             " [measured](/explanation/measurements.md) on [this machine](#the-reference-machine)."
@@ -171,12 +170,12 @@ def _draw_all(app: Sphinx) -> None:
     """Draw what has changed since it was drawn: the record, or what draws it."""
     folder = drawn(app.env)
     folder.mkdir(parents=True, exist_ok=True)
-    drawing = [Path(figures.__file__), *Path(plots.__file__).parent.glob("*.py")]
-    newest = max(path.stat().st_mtime for path in drawing)
+    sources = [Path(figures.__file__), *Path(plots.__file__).parent.glob("*.py")]
+    newest = max(path.stat().st_mtime for path in sources)
     stale = []
-    for name, sweep in _RECORDS.items():
+    for name, picture in _PICTURES.items():
         last = folder / f"{name}-narrow-dark.svg"
-        since = max(newest, (RESULTS / f"{sweep}.jsonl").stat().st_mtime)
+        since = max(newest, (RESULTS / f"{picture.sweep}.jsonl").stat().st_mtime)
         if not last.exists() or last.stat().st_mtime < since:
             stale.append(name)
     with concurrent.futures.ProcessPoolExecutor(app.parallel or 1) as pool:
@@ -194,21 +193,19 @@ def shown(directive: SphinxDirective, light: Path, caption: str) -> list[nodes.N
     name, env = light.stem, directive.env
     folder = light.parent.relative_to(env.srcdir)
     env.note_dependency(str(light))
-    title, words = described(light)
+    title, _ = described(light)
     figure = nodes.figure(classes=["picture"])
     # On a narrow screen it scrolls within this, also for those who have keys alone.
     points = light.with_suffix(".json")
     frame = f'<div class="frame" tabindex="0" role="group" aria-label="{html.escape(title)}">'
-    figure += nodes.raw("", f'{frame}<div class="plot">', format="html")
+    figure += _raw(f'{frame}<div class="plot">')
     for form, width in (("", "wide"), ("-narrow", "narrow")):
         for end, theme in (("", "only-light"), ("-dark", "only-dark")):
             uri = f"/{folder}/{name}{form}{end}.svg"
             figure += nodes.image(uri=uri, alt=title, classes=[theme, width])
     env.note_dependency(str(points))
-    figure += nodes.raw("", overlay(points), format="html")
-    children, _ = directive.parse_inline(caption)
-    figure += nodes.caption("", "", *children)
-    return [figure, _in_words(title, words)]
+    figure += _raw(overlay(points))
+    return captioned(directive, figure, caption, light)
 
 
 class Diagram(SphinxDirective):
@@ -219,16 +216,8 @@ class Diagram(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         path = DIAGRAMS / f"{self.arguments[0]}.svg"
-        if not path.is_file():
-            raise self.error(f"there is no diagram {path.name} in {DIAGRAMS.name}")
-        self.env.note_dependency(str(path))
-        title, words = described(path)
-        svg = path.read_text()
-        figure = nodes.figure(classes=["diagram"])
-        figure += nodes.raw("", svg[svg.index("<svg") :], format="html")
-        children, _ = self.parse_inline(" ".join(self.content))
-        figure += nodes.caption("", "", *children)
-        return [figure, _in_words(title, words)]
+        figure = nodes.figure("", _raw(drawing(self, path)), classes=["diagram"])
+        return captioned(self, figure, " ".join(self.content), path)
 
 
 class Thumbnail(SphinxDirective):
@@ -239,20 +228,39 @@ class Thumbnail(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         box = nodes.container(classes=["thumbnail"])
-        if name in _RECORDS:
+        if name in _PICTURES:
             title, _ = described(drawn(self.env) / f"{name}.svg")
             for end, theme in (("", "only-light"), ("-dark", "only-dark")):
                 uri = f"/{_DRAWN}/{name}{end}.svg"
                 box += nodes.image(uri=uri, alt=title, classes=[theme], loading="lazy")
-            return [box]
-        path = DIAGRAMS / f"{name}.svg"
-        if not path.is_file():
-            raise self.error(f"there is no picture and no diagram {name}")
-        self.env.note_dependency(str(path))
-        svg = path.read_text()
-        slice_ = '<svg preserveAspectRatio="xMidYMin slice" '
-        box += nodes.raw("", svg[svg.index("<svg") :].replace("<svg ", slice_, 1), format="html")
+        else:
+            svg = drawing(self, DIAGRAMS / f"{name}.svg")
+            box += _raw(svg.replace("<svg ", '<svg preserveAspectRatio="xMidYMin slice" ', 1))
         return [box]
+
+
+def drawing(directive: SphinxDirective, path: Path) -> str:
+    """Return a drawing as a page can hold it."""
+    if not path.is_file():
+        raise directive.error(f"there is no diagram {path.name} in {DIAGRAMS.name}")
+    directive.env.note_dependency(str(path))
+    svg = path.read_text()
+    return svg[svg.index("<svg") :]
+
+
+def _raw(text: str) -> nodes.raw:
+    return nodes.raw("", text, format="html")
+
+
+def captioned(
+    directive: SphinxDirective, figure: nodes.figure, caption: str, path: Path
+) -> list[nodes.Node]:
+    """Return a figure with its caption, and below it what it shows in words."""
+    children, _ = directive.parse_inline(caption)
+    figure += nodes.caption("", "", *children)
+    title, words = map(html.escape, described(path))
+    summary = f"<summary>The picture in words<span> ({title})</span></summary>"
+    return [figure, _raw(f'<details class="in-words">{summary}<p>{words}</p></details>')]
 
 
 def described(path: Path) -> tuple[str, str]:
@@ -263,12 +271,6 @@ def described(path: Path) -> tuple[str, str]:
     if not title or not words:
         raise ValueError(f"{path.name} has no title or no description in it")
     return title, words
-
-
-def _in_words(title: str, words: str) -> nodes.Node:
-    summary = f"<summary>The picture in words<span> ({html.escape(title)})</span></summary>"
-    text = f'<details class="in-words">{summary}<p>{html.escape(words)}</p></details>'
-    return nodes.raw("", text, format="html")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
