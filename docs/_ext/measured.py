@@ -62,6 +62,16 @@ from spead_tutorial.measure.units import number, percent, thousands
 #: Where the machine of all records is described.
 _WHERE = ("results", "the-reference-machine")
 _IMPLEMENTATIONS = (OURS, "spead2", "spead2-source", "ceiling")
+#: What a choice names, as a sample has it.
+_TOLD_APART = (
+    "implementation",
+    "language",
+    "program",
+    "heap_size",
+    "packet_size",
+    "random",
+    "variant",
+)
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 #: Whose work a program's threads do.
 _THREADS = {"program": summary.program_busy, "network": summary.others_busy}
@@ -102,9 +112,8 @@ def _points(name: str) -> dict[object, list[Sample]]:
     found: dict[object, list[Sample]] = {}
     for one in recording(name).samples:
         if not one.warm_up:
-            what = (one.case, one.implementation, one.language, one.program)
-            size = (one.heap_size, one.packet_size, one.random, one.variant)
-            found.setdefault(what + size, []).append(one)
+            what = one.case, *(getattr(one, name) for name in _TOLD_APART)
+            found.setdefault(what, []).append(one)
     return found
 
 
@@ -146,18 +155,14 @@ class Choice:
         return _of_one_case(self, self.candidates(), recording(self.record).samples)
 
     def _means(self, sample: Sample) -> bool:
-        wanted = (
-            (self.implementation, sample.implementation),
-            (self.language, sample.language),
-            (self.program, sample.program),
-            (self.heap_size, sample.heap_size),
-            (self.packet_size, sample.packet_size),
-            (self.random, sample.random),
-            (self.variant or None, sample.variant),
-        )
+        wanted = [
+            (name, value)
+            for name in _TOLD_APART
+            if (value := getattr(self, name)) is not None and value != ""
+        ]
         # A plain program is meant, unless a variant is named; the bare loops are all variants.
         plain = self.variant or self.bare or not sample.variant
-        return bool(plain) and all(want is None or want == have for want, have in wanted)
+        return bool(plain) and all(getattr(sample, name) == value for name, value in wanted)
 
 
 def _chosen(word: str) -> tuple[str, Any]:
