@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Say in one line what building lacks on this machine, and what to type: ``make setup`` asks first.
 
-The interpreter that is built for runs this, and may be one that is too old: so this is written for
-any of them, and imports only what comes with all.
+The interpreter that is built for runs this, and may be one that is too old: so it has to be able to
+read this, and to get to where that is said.
 """
 
 import argparse
-import importlib
+import importlib.util
 import os
+import platform
 import shlex
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
+from pathlib import Path
 
 OLDEST = (3, 11)
 #: What can be missing, in words.
@@ -38,24 +40,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("goals", nargs="*", default=["setup"], help="what make is to make")
     parser.add_argument("--packages", action="store_true", help="print the packages alone")
-    parser.add_argument("--os-release", default="/etc/os-release", help="which system this is")
     given = parser.parse_args()
-    again = "make {} PYTHON=".format(" ".join(given.goals))
+    again = f"make {' '.join(given.goals)} PYTHON="
     if sys.version_info < OLDEST:
-        sys.exit(too_old(again))
+        mine, oldest = (".".join(map(str, one[:2])) for one in (sys.version_info, OLDEST))
+        sys.exit(
+            f"{sys.executable} is Python {mine}, and this takes {oldest} or newer:"
+            f" {again}python{oldest} (or newer; without root, uv, conda and pyenv have them)"
+        )
     lacking = missing()
-    command, packages = packages_for(given.os_release, lacking)
+    command, packages = packages_for(lacking)
     if given.packages:
         print(" ".join(packages))
     elif lacking:
         sys.exit(advice(lacking, command, packages, again))
-
-
-def too_old(again):
-    return (
-        "{} is Python {}.{}, and this takes {}.{} or newer: {}python{}.{} (or newer; without root,"
-        " uv, conda and pyenv have them)"
-    ).format(sys.executable, *(sys.version_info[:2] + OLDEST + (again,) + OLDEST))
 
 
 # ---- What is missing ----
@@ -64,32 +62,20 @@ def too_old(again):
 def missing():
     """Return which of WORDS are missing."""
     found = []
-    if not (importable("venv") and importable("ensurepip")):
+    if not all(map(importlib.util.find_spec, ("venv", "ensurepip"))):
         found.append("environments")
+    folders = [sysconfig.get_path(name) for name in ("include", "platinclude")]
     compiler = find_compiler()
     works = compiler is not None and builds(compiler, _PROGRAM)
     if works:
-        headers = builds(compiler, _EXTENSION, "-c", *["-I" + folder for folder in includes()])
+        headers = builds(compiler, _EXTENSION, "-c", *[f"-I{folder}" for folder in folders])
     else:
-        headers = any(os.path.isfile(os.path.join(folder, "Python.h")) for folder in includes())
+        headers = any(Path(folder, "Python.h").is_file() for folder in folders)
     if not headers:
         found.append("headers")
     if not works:
         found.append("compiler" if compiler is None else "library")
     return found
-
-
-def importable(module):
-    try:
-        importlib.import_module(module)
-    except ImportError:
-        return False
-    return True
-
-
-def includes():
-    """Return the folders in which this interpreter has its headers."""
-    return [sysconfig.get_path(name) for name in ("include", "platinclude")]
 
 
 def find_compiler():
@@ -105,50 +91,46 @@ def builds(compiler, source, *options):
     """Return whether a compiler makes something of a source, with the flags that meson gives it."""
     flags = [os.environ.get(name, "") for name in ("CPPFLAGS", "CFLAGS", "LDFLAGS")]
     with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "source.c")
-        with open(path, "w") as file:
-            file.write(source)
-        command = compiler + [path, "-o", path[:-2]] + list(options) + shlex.split(" ".join(flags))
-        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        return subprocess.call(command, **silent) == 0
+        path = Path(folder, "source.c")
+        path.write_text(source)
+        command = [*compiler, path, "-o", path.with_suffix(""), *options]
+        command += shlex.split(" ".join(flags))
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 # ---- What to type ----
 
 
-def packages_for(os_release, lacking):
+def packages_for(lacking):
     """Return the command that installs, and the packages; nothing for a system that is unknown."""
-    lines = []
-    if os.path.isfile(os_release):
-        with open(os_release) as file:
-            lines = [line.strip().partition("=") for line in file]
-    system = {name: value.strip("\"'") for name, _, value in lines}
-    for name in [system.get("ID", "")] + system.get("ID_LIKE", "").split():
+    try:
+        system = platform.freedesktop_os_release()
+    except OSError:
+        return "", []
+    for name in [system["ID"], *system.get("ID_LIKE", "").split()]:
         if name in SYSTEMS:
-            command, packages = SYSTEMS[name][0], dict(zip(WORDS, SYSTEMS[name][1:], strict=True))
-            found = [packages[one].format(python=python_name()) for one in lacking]
-            return command, sorted(set(found), key=found.index)
+            command, *packages = SYSTEMS[name]
+            found = [packages[list(WORDS).index(one)] for one in lacking]
+            return command, [one.format(python=python_name()) for one in dict.fromkeys(found)]
     return "", []
 
 
 def python_name():
     """Return the interpreter's name as packages have it: python3.13 has others than python3."""
-    typed = os.path.basename(sys.executable)
-    return typed if typed.startswith("python3") else "python{}.{}".format(*sys.version_info)
+    typed = Path(sys.executable).name
+    return typed if typed.startswith("python3") else f"python3.{sys.version_info.minor}"
 
 
 def advice(lacking, command, packages, again):
-    line = "to build this, the machine lacks " + ", ".join(WORDS[one] for one in lacking)
+    line = f"to build this, the machine lacks {', '.join(WORDS[one] for one in lacking)}"
     root = os.geteuid() == 0
     if packages:
-        line += ". Type: {}{} {}".format("" if root else "sudo ", command, " ".join(packages))
+        line += f". Type: {'' if root else 'sudo '}{command} {' '.join(packages)}"
     if packages and root:
         return line
     if "compiler" in lacking or "library" in lacking:
-        return line + " (without root: conda's packages python and c-compiler)"
-    return line + " (without root: uv, conda and pyenv have it for their Python: {}...)".format(
-        again
-    )
+        return f"{line} (without root: conda's packages python and c-compiler)"
+    return f"{line} (without root: uv, conda and pyenv have it for their Python: {again}...)"
 
 
 if __name__ == "__main__":
