@@ -93,12 +93,10 @@ class Programs(SphinxDirective):
 
 
 def program_file(program: str, language: str) -> Path:
-    """Return where a program is."""
     return ROOT / LANGUAGES[language][1].format(program)
 
 
 def chapter_page(number: int) -> str:
-    """Return the address of a chapter's page."""
     (page,) = (ROOT / "docs" / "tutorial").glob(f"{number}-*.md")
     return f"/tutorial/{page.name}"
 

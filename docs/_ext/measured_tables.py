@@ -87,7 +87,6 @@ def _cost(sample: Sample) -> float:
 
 
 def best_of(record: str, sides: str) -> Table:
-    """Return the fastest of both sides at each size, and how they compare."""
     heads = ("Heap", "ours", "MB/s", "beside it", "MB/s", "times as fast", "CPU time")
     rows = [
         _best_row(size, *(best(record, words.strip(), size) for words in sides.split("|")))
@@ -123,7 +122,6 @@ def _rate(of: Best) -> str:
 
 
 def goals(record: str, *lines: str) -> Table:
-    """Return what was to be reached, and what is."""
     sizes = heap_sizes(record)
     rows = [("What", "Asked", *map(units.size, sizes))]
     for line in lines:
@@ -174,7 +172,6 @@ def sizes(record: str, *lines: str) -> Table:
 
 
 def ladder(last: str = str(CHAPTERS[-1].number)) -> Table:
-    """Return what each chapter gained over the one before it."""
     there = {one.language for one in recording(_RECORD).samples if one.implementation == OURS}
     columns = [(size, language) for size in SIZES for language in LANGUAGES if language in there]
     rows = [("Chapter", *(f"{units.size(size)}, {NAMES[language]}" for size, language in columns))]

@@ -118,7 +118,6 @@ def built(
 
 
 def chapters(*lines: str) -> Table:
-    """Return all chapters, with links to their pages."""
     changes = {one.number: one.change for one in (*CHAPTERS, *RECEIVERS)}
     changes |= {int(number): words for number, words in (line.split(" | ") for line in lines)}
     rows = [(f"[]({chapter_page(number)})", words) for number, words in sorted(changes.items())]
@@ -126,7 +125,6 @@ def chapters(*lines: str) -> Table:
 
 
 def make_targets() -> Table:
-    """Return the targets of the Makefile that say what they do."""
     text = (ROOT / "Makefile").read_text()
     targets = re.findall(r"^([a-z-]+):.*?## (.*)", text, re.MULTILINE)
     rows = [(f"``make {target}``", f"{what[0].upper()}{what[1:]}.") for target, what in targets]
