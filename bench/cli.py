@@ -14,9 +14,8 @@ from pathlib import Path
 
 import click
 
-from bench import figures, files
+from bench import compare, figures, files
 from bench import status as status_module
-from bench.compare_command import compare
 from bench.contributed import check
 from bench.hosts import Team, parts_of
 from bench.peers import find_installation
@@ -407,7 +406,7 @@ def _draw(source: Path, output: Path, *names: str, dark: bool = False) -> int:
 
 
 cli.add_command(check)
-cli.add_command(compare)
+cli.add_command(compare.command)
 
 
 @cli.command()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether one thing is faster than another: faster, slower, or one cannot tell.
+"""Whether one thing is faster than another: ``python -m bench compare``.
 
 Within a recording, ratios are taken within rounds. Between two recordings there are no common
 rounds, and the whole machine may have become faster or slower in between: `bench.controls` says by
@@ -8,53 +8,34 @@ how much, and ratios are judged against that. Machines are never held against ea
 
 import dataclasses
 import functools
+import math
 from collections import Counter
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
+
+import click
 
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
 from bench.status import Setting, by_setting
 from bench.sweeps import CEILING
-from spead_tutorial.measure.records import RecordError, Recording, Sample
+from spead_tutorial.chapters.catalogue import Chapter, find_chapter
+from spead_tutorial.measure.records import RecordError, Recording, Sample, read
+from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median, ratio
 from spead_tutorial.measure.summary import rates_by_round
 from spead_tutorial.results.tables import Column, Table, ends, filled
-
-__all__ = [
-    "CANNOT_TELL",
-    "FASTER",
-    "SIGNIFICANCE",
-    "SLOWER",
-    "Comparison",
-    "Thresholds",
-    "Verdict",
-    "compare",
-    "corrected",
-    "table",
-]
+from spead_tutorial.tools.options import parsed
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
 _JUDGED = (FASTER, SLOWER, CANNOT_TELL)
 #: A difference that chance makes more often than this is not named.
 SIGNIFICANCE = 0.05
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Thresholds:
-    """How much a difference has to be for it to count."""
-
-    general: float = 0.05  # as a share
-    # the same, for a chapter of which it is another: by its number
-    chapters: Mapping[int, float] = dataclasses.field(default_factory=dict)
-
-    def of(self, chapter: int) -> float:
-        """Return that of a chapter."""
-        return self.chapters.get(chapter, self.general)
-
-    def __str__(self) -> str:
-        more = ", ".join(f"{x:.0%} in chapter {n}" for n, x in sorted(self.chapters.items()))
-        return f"{self.general:.0%}" + (f" ({more})" if more else "")
+#: How much a difference has to be for it to count, as a share: in a chapter, and (None) elsewhere.
+Thresholds = Mapping[int | None, float]
+_USUAL: Thresholds = {None: 0.05}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -83,52 +64,29 @@ class Comparison:
 # What is held against what
 
 
-def _refuse_different_machines(one: Recording, other: Recording) -> None:
-    """Raise `RecordError` where two recordings are not of the same machines and kinds of lab."""
-    machines = [by_machine(recording) for recording in (one, other)]
-    strange = machines[0].keys() ^ machines[1].keys()
-    if not strange:
-        return
-    first, second = (
-        facts_of(next((part for key, part in mine.items() if key in strange), whole).header)
-        for mine, whole in zip(machines, (one, other), strict=True)
-    )
-    facts = sorted(
-        f"{key}: {first.get(key)} and {second.get(key)}"
-        for key in first.keys() | second.keys()
-        if first.get(key) != second.get(key)
-    )
-    counts = f"{len(machines[0])} and {len(machines[1])} of them"
-    raise RecordError(
-        f"the records are of different machines ({'; '.join(facts)[:300] or counts}):"
-        " --different-machines compares them all the same"
-    )
-
-
 def compare(
     one: Recording,
     other: Recording,
     *,
-    thresholds: Thresholds | None = None,
+    thresholds: Thresholds = _USUAL,
     chapters: Collection[int] = (),
     before: str | None = None,
     after: str | None = None,
     different_machines: bool = False,
 ) -> Comparison:
     """Hold one recording against another, or one implementation against another in one."""
-    thresholds = thresholds or Thresholds()
     _require(one, before)
     _require(other, after)
     machines, judged = [], []
     for number, (first, second) in enumerate(_sides(one, other, different_machines), 1):
-        what = STILL if one is other else drift(first, second, thresholds.general)
+        what = STILL if one is other else drift(first, second, thresholds[None])
         machines.append((name_of(second.header), what))
         earlier = by_setting(first)
         for setting, theirs in by_setting(second).items():
             is_wanted = not chapters or theirs[0].chapter in chapters
             if is_wanted and after in (None, setting[0].implementation):
                 mine = _partner(setting, earlier, before)
-                threshold = thresholds.of(theirs[0].chapter)
+                threshold = thresholds.get(theirs[0].chapter, thresholds[None])
                 judged.append(_judge(setting, number, (mine, theirs), threshold, what))
     judged.sort(key=lambda one: (one.setting[1:], str(one.setting[0]), one.machine))
     return Comparison(_only_the_significant(judged), thresholds, tuple(machines))
@@ -145,12 +103,27 @@ def _require(recording: Recording, implementation: str | None) -> None:
 def _sides(
     one: Recording, other: Recording, different_machines: bool
 ) -> list[tuple[Recording, Recording]]:
-    """Return what is held against what: what was measured on the same machine."""
+    """Return what is held against what: what was measured on the same machine, in the same lab."""
     if different_machines:
         return [(one, other)]
-    _refuse_different_machines(one, other)
     mine, theirs = by_machine(one), by_machine(other)
-    return [(part, theirs[key]) for key, part in mine.items()]
+    strange = mine.keys() ^ theirs.keys()
+    if not strange:
+        return [(part, theirs[key]) for key, part in mine.items()]
+    first, second = (
+        facts_of(next((part for key, part in its.items() if key in strange), whole).header)
+        for its, whole in ((mine, one), (theirs, other))
+    )
+    facts = sorted(
+        f"{key}: {first.get(key)} and {second.get(key)}"
+        for key in first.keys() | second.keys()
+        if first.get(key) != second.get(key)
+    )
+    counts = f"{len(mine)} and {len(theirs)} of them"
+    raise RecordError(
+        f"the records are of different machines ({'; '.join(facts)[:300] or counts}):"
+        " --different-machines compares them all the same"
+    )
 
 
 def _partner(
@@ -254,12 +227,19 @@ def table(found: Comparison) -> str:
     """Write a comparison as a table, and sum it up."""
     counts = dict.fromkeys(_JUDGED, 0) | Counter(verdict.word for verdict in found.verdicts)
     summary = ", ".join(f"{n} {word}" for word, n in counts.items())
-    notes = [f"{summary}. MB/s; a difference below {found.thresholds} does not count."]
+    limits = _in_words(found.thresholds)
+    notes = [f"{summary}. MB/s; a difference below {limits} does not count."]
     several = len(found.machines) > 1
     for number, (name, what) in enumerate(found.machines, 1):
         notes += [f"[{number}] {name}"] * several
         notes += [f"{line}." for line in what.why]
     return "\n".join([_rows(found, several), "", *map(filled, notes)])
+
+
+def _in_words(thresholds: Thresholds) -> str:
+    of_chapters = sorted((n, x) for n, x in thresholds.items() if n is not None)
+    more = ", ".join(f"{x:.0%} in chapter {n}" for n, x in of_chapters)
+    return f"{thresholds[None]:.0%}" + (f" ({more})" if more else "")
 
 
 def _rows(found: Comparison, several: bool) -> str:
@@ -295,3 +275,83 @@ def _megabytes(rate: Estimate) -> str:
 def _kind(ratio: Estimate) -> str:
     """Say what the ends of an estimate are."""
     return "95 % interval" if ratio.n >= FEWEST else f"range of {ratio.n}"
+
+
+# ---------------------------------------------------------------------------------------
+# The command
+
+
+def _threshold(text: str) -> tuple[int | None, float]:
+    """Take a share apart, such as ``0.05``; or that of a chapter, such as ``10=0.1``."""
+    chapter, equals, share = text.rpartition("=")
+    try:
+        number = find_chapter(chapter).number if equals else None
+        if not (0 <= float(share) < math.inf):
+            raise ValueError
+    except ValueError:
+        raise ValueError(
+            f"--threshold is {text!r}: it must be like 0.05, or like 10=0.1 for chapter 10"
+        ) from None
+    return number, float(share)
+
+
+_FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command("compare")
+@click.argument("one", type=_FILE)
+@click.argument("other", type=_FILE, required=False)
+@click.option("--before", metavar="NAME", help="Implementation to take of the first.")
+@click.option("--after", metavar="NAME", help="Implementation to take of the second.")
+@click.option("--chapter", "chapters", type=parsed(find_chapter), multiple=True, metavar="CHAPTER",
+              help="Only points of this chapter's programs; may be repeated.")  # fmt: skip
+@click.option("--threshold", "limits", type=parsed(_threshold), multiple=True,
+              metavar="[CHAPTER=]SHARE",
+              help="Differences that are smaller do not count (default 0.05); in one chapter:"
+              " 10=0.1. May be repeated.")  # fmt: skip
+@click.option("--different-machines", is_flag=True, help="Compare them all the same.")
+def command(
+    one: Path,
+    other: Path | None,
+    before: str | None,
+    after: str | None,
+    chapters: tuple[Chapter, ...],
+    limits: tuple[tuple[int | None, float], ...],
+    different_machines: bool,
+) -> int:
+    """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
+
+    With one record and --before and --after, two implementations in it are compared, round by
+    round. Of receivers that were looked at for their highest rate without loss, it is these rates
+    that are compared. The exit status is 1 where something is slower, or failed.
+
+    \b
+    Example: python -m bench compare old/tut-10.jsonl new/tut-10.jsonl
+    Example: python -m bench compare bench/results/tut-10.jsonl --before spead2 --after ours
+    Example: python -m bench compare old.jsonl new.jsonl --chapter 10 --threshold 10=0.1
+    """
+    if other is None and (before is None or after is None):
+        raise click.UsageError("give two records, or one with --before and --after")
+    first = settled(read(one))
+    second = first if other is None else settled(read(other))
+    comparison = compare(
+        first,
+        second,
+        thresholds={**_USUAL, **dict(limits)},
+        chapters={chapter.number for chapter in chapters},
+        before=before,
+        after=after,
+        different_machines=different_machines,
+    )
+    if not comparison.verdicts:
+        raise RecordError(_why_nothing(second, chapters))
+    click.echo(table(comparison))
+    return int(any(verdict.word in (SLOWER, "failed") for verdict in comparison.verdicts))
+
+
+def _why_nothing(recording: Recording, chapters: tuple[Chapter, ...]) -> str:
+    there = sorted({sample.chapter for sample in recording.samples if sample.chapter})
+    if not chapters or not there:
+        return "the records have no point in common"
+    wanted, found = (", ".join(map(str, n)) for n in ([c.number for c in chapters], there))
+    return f"the records have nothing of chapter {wanted}: they have {found}"
