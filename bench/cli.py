@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from bench import compare, figures, files
+from bench import compare, figures, machines
 from bench import status as status_module
 from bench.contributed import check
 from bench.hosts import Team, parts_of
@@ -417,7 +417,8 @@ def merge(records: tuple[Path, ...], output: Path) -> int:
 
     Example: python -m bench merge tut-10.1of2.jsonl tut-10.2of2.jsonl -o tut-10.jsonl
     """
-    merged = files.merge(records, output)
+    with locked(output.parent):
+        merged = machines.merge(records, output)
     click.echo(f"{output}: {len(merged.samples)} samples from {len(merged.headers)} parts")
     return 0
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.files import put_together
-from bench.machines import facts_of
+from bench.machines import facts_of, merge
 from bench.plan import SEED, cases_of
 from bench.sweeps import Size, Sweep
 from spead_tutorial.measure.case import Case
@@ -101,7 +100,7 @@ class Team:
         measured = parts_of(sweep, output)
         if not measured:
             raise RecordError(f"none of the cases of {sweep.name} could be measured on these hosts")
-        return put_together(measured, output / f"{sweep.name}.jsonl")
+        return merge(measured, output / f"{sweep.name}.jsonl")
 
     def _run(
         self,

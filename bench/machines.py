@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which samples are of which machine."""
+"""Records of several machines: parts of a sweep put together, and taken apart by machine again."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from msgspec.structs import replace
 
-from spead_tutorial.measure.records import Header, Recording, Sample
+from spead_tutorial.measure.records import Header, RecordError, Recording, Taken, Writer, read
 
-__all__ = ["by_machine", "facts_of", "name_of"]
+_MAY_DIFFER = ("shard", "rounds", "skipped")
 
 
 def facts_of(header: Header) -> dict[str, object]:
@@ -24,8 +25,11 @@ def name_of(header: Header) -> str:
     return f"{cpu}, {cores} cores, Linux {facts.get('kernel')}"
 
 
+# ---- Taken apart ----
+
+
 def by_machine(recording: Recording) -> dict[str, Recording]:
-    """Take a recording apart: what was measured on each machine, by all facts of it."""
+    """Take a recording apart: the samples that were taken on each machine, by all facts of it."""
     sources: dict[str, list[int]] = {}
     for source, header in enumerate(recording.headers):
         key = json.dumps(facts_of(header), sort_keys=True)
@@ -37,9 +41,68 @@ def _part_of(recording: Recording, sources: Sequence[int]) -> Recording:
     """Return the samples that belong to some of a recording's headers."""
     first, *others = (recording.headers[source] for source in sources)
     place = {source: index for index, source in enumerate(sources)}
-    samples = [_moved(one, place[one.source]) for one in recording.samples if one.source in place]
-    return Recording(first, tuple(samples), others=tuple(others))
+    mine = (one for one in recording.samples if one.source in place)
+    samples = tuple(replace(one, source=place[one.source]) for one in mine)
+    return Recording(first, samples, others=tuple(others))
 
 
-def _moved(sample: Sample, source: int) -> Sample:
-    return sample if sample.source == source else replace(sample, source=source)
+# ---- Put together ----
+
+
+def merge(paths: Sequence[Path], output: Path) -> Recording:
+    """Put the parts of a sweep together, in a folder that the caller has locked."""
+    parts = [(path.name, read(path)) for path in paths]
+    _refuse_strangers(parts)
+    unfinished = output.with_suffix(".part")
+    try:
+        with Writer(unfinished, parts[0][1].header) as writer:
+            for index, (_, part) in enumerate(parts):
+                _append(writer, part, begin=index > 0)
+        unfinished.replace(output)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return read(output)
+
+
+def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:
+    first_name, first = parts[0]
+    owner: dict[tuple[object, ...], str] = {}
+    for name, part in parts:
+        for what in ("experiment", "settings"):
+            mine, theirs = (_identity(getattr(one.header, what)) for one in (first, part))
+            if mine != theirs:
+                raise RecordError(
+                    f"{first_name} and {name} are not parts of one sweep: {what} is {mine} and"
+                    f" {theirs}"
+                )
+        for taken in _taken(part):
+            if taken.key in owner:
+                raise RecordError(
+                    f"{owner[taken.key]} and {name} both hold {taken}: they are the same part"
+                )
+        owner |= {taken.key: name for taken in _taken(part)}
+
+
+def _identity(value: object) -> object:
+    if not isinstance(value, dict):
+        return value
+    return {name: x for name, x in value.items() if name not in _MAY_DIFFER}
+
+
+def _taken(part: Recording) -> Iterator[Taken]:
+    """Yield what a part holds below its headers."""
+    yield from part.superseded  # before what repeats them
+    yield from part.samples
+    yield from part.timelines
+    yield from part.splits
+    yield from part.spacings
+
+
+def _append(writer: Writer, part: Recording, *, begin: bool) -> None:
+    """Write a part, each header before what was taken there."""
+    for source, header in enumerate(part.headers):
+        if begin or source > 0:
+            writer.begin(header)
+        for measurement in _taken(part):
+            if measurement.source == source:
+                writer.add(measurement)

@@ -17,7 +17,7 @@ from types import MappingProxyType
 import pytest
 from msgspec.structs import replace
 
-from bench import files, flat_memory, peers, status, sweeps
+from bench import flat_memory, machines, peers, status, sweeps
 from bench import plan as planning
 from bench.cli import cli
 from spead_tutorial.chapters.catalogue import CHAPTERS, STEPS, find_chapter
@@ -663,7 +663,7 @@ def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whos
     output = tmp_path / "all.jsonl"
     succeeds("merge", *parts, "-o", output)
     merged = read(output)
-    assert merged == files.merge(parts, tmp_path / "again.jsonl")
+    assert merged == machines.merge(parts, tmp_path / "again.jsonl")
     assert merged.headers == (first.header, header)
     assert Counter((one.case, one.source) for one in merged.samples) == {
         ("one", 0): 9,
