@@ -17,12 +17,11 @@ import click
 from bench import compare, figures, machines
 from bench import status as status_module
 from bench.contributed import check
-from bench.hosts import Team, parts_of
+from bench.hosts import Team, parts_of, take
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.profile import profile
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Size, Sweep, find_sweep
-from bench.take_command import take
 from bench.timing import timing
 from bench.where import where
 from spead_tutorial.measure.progress import Steps, duration

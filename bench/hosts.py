@@ -2,22 +2,30 @@
 """A sweep on many hosts of one kind: each measures a part of it, and takes over those of the lost.
 
 Each host has a record here, of all that it took. What is in one of them is not taken again, by
-whomever; at the end they are put together.
+whomever; at the end they are put together. On a host runs the command `take`: it is told what was
+taken before, and prints each sample as a line of JSON at once. Where its standard input ends,
+whoever asked is gone, and it ends.
 """
 
 import contextlib
+import dataclasses
 import json
+import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from bench.machines import facts_of, merge
-from bench.plan import SEED, cases_of
-from bench.sweeps import Size, Sweep
-from spead_tutorial.measure.case import Case
+from bench.plan import SEED, cases_of, header_of, measure, plan_of
+from bench.sweeps import SIZES, Size, Sweep, find_sweep
+from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.machine import revision
-from spead_tutorial.measure.progress import Steps
+from spead_tutorial.measure.progress import Steps, stage_of
 from spead_tutorial.measure.records import (
     Header,
     RecordError,
@@ -33,8 +41,6 @@ from spead_tutorial.measure.rounds import differences, left, schedule
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.hosts.file import Host
 from spead_tutorial.tools.hosts.remote import Command, LostError, end_all, started_whole
-
-__all__ = ["Team", "parts_of"]
 
 _LOOK_S = 0.1
 #: What `differs` looks at more closely than `differences`.
@@ -75,8 +81,6 @@ class Team:
                 case {"record": "step", "stage": str(stage), "case": str(case)}:
                     stage, name = (plain(f"{host.name}: {what}") for what in (stage, case))
                     show.begin(stage, name, sum(steps.values()))
-                case {"record": "said", "text": str(text)}:
-                    self._say(f"{host.name}: {text}")
                 case _:
                     begun.add(host, record)
 
@@ -117,7 +121,11 @@ class Team:
                 for host, command in list(running.items()):
                     with self._losing(host):
                         for record in command.lines():
-                            hear(host, record)
+                            match record:
+                                case {"record": "said", "text": str(text)}:
+                                    self._say(f"{host.name}: {text}")
+                                case _:
+                                    hear(host, record)
                     if command.over or host not in self._hosts:
                         end_all([running.pop(host)])
                 time.sleep(_LOOK_S)
@@ -137,11 +145,8 @@ class Team:
         headers: dict[Host, Header] = {}
 
         def hear(host: Host, record: dict[str, Any]) -> None:
-            match record:
-                case {"record": "header"}:
-                    headers[host] = _parsed(record).header
-                case {"record": "said", "text": str(text)}:
-                    self._say(f"{host.name}: {text}")
+            if record["record"] == "header":
+                headers[host] = _parsed(record).header
 
         order = [*take, "--part", "1", "--parts", "1", "--header"], "[]"
         self._run(dict.fromkeys(self._hosts, order), hear)
@@ -174,27 +179,21 @@ def _parsed(*said: dict[str, Any]) -> Recording:
 
 def differs(one: Header, other: Header) -> str | None:
     """Say what makes two hosts no hosts of one kind, if anything does."""
-    mine, theirs = _facts(one), _facts(other)
-    if one.revision is not None and not one.revision.endswith("+"):
-        # The same source, built in another folder, is another file.
-        mine, theirs = (
-            {key: value for key, value in facts.items() if not key.endswith("build")}
-            for facts in (mine, theirs)
-        )
+    mine, theirs = (
+        facts_of(header) | {"revision": header.revision} | header.versions
+        for header in (one, other)
+    )
+    # The same source, built in another folder, is another file.
+    same_source = one.revision is not None and not one.revision.endswith("+")
     for key in [*mine, *(theirs.keys() - mine.keys())]:
-        if mine.get(key) != theirs.get(key):
-            first, second = (
-                "unknown" if facts.get(key) is None else facts[key] for facts in (mine, theirs)
-            )
+        first, second = mine.get(key), theirs.get(key)
+        if first != second and not (same_source and key.endswith("build")):
+            first, second = ("unknown" if x is None else x for x in (first, second))
             return f"{key} is {first}, and {second}"
     skips, others = (header.settings.get("skipped", {}) for header in (one, other))
     for name in sorted(skips.keys() ^ others.keys()):
         return f"only one of them can run {name}: {(skips | others)[name]}"
     return None
-
-
-def _facts(header: Header) -> dict[str, object]:
-    return facts_of(header) | {"revision": header.revision} | header.versions
 
 
 class _Begun:
@@ -258,3 +257,66 @@ class _Begun:
         """Close the hosts' records."""
         for writer in self._writers.values():
             writer.close()
+
+
+# ---- On a host ----
+
+
+@click.command(hidden=True)
+@click.argument("sweep")
+@click.option("--size", type=click.Choice(list(SIZES)), required=True)
+@click.option("--rounds", type=click.IntRange(1), required=True)
+@click.option("--part", type=int, required=True)
+@click.option("--parts", type=int, required=True)
+@click.option("--retry", is_flag=True)
+@click.option("--header", "header_alone", is_flag=True)
+def take(
+    sweep: str, size: str, rounds: int, part: int, parts: int, retry: bool, header_alone: bool
+) -> int:
+    """Take samples for another machine, which has the record (see `run --hosts`).
+
+    Example: (echo []; cat) | python -m bench take tut-10 --size quick --rounds 5 --part 1 --parts 1
+    """
+    before = json.loads(_first_line())
+    threading.Thread(target=_end_with_the_input, daemon=True).start()
+    plan = plan_of(find_sweep(sweep), SIZES[size], rounds, (part, parts))
+    if header_alone:
+        _print(object_of(header_of(plan)))
+        return 0
+
+    def shown(steps: Sequence[Step]) -> Iterator[Step]:
+        for step in steps:
+            _print({"record": "step", "stage": stage_of(step), "case": step.case.name})
+            yield step
+
+    measure(
+        dataclasses.replace(plan, retry=retry),
+        None,
+        {},
+        shown,
+        lambda line: _print({"record": "said", "text": line}),
+        begun=parse(before, "what was taken before") if before else None,
+        tell=lambda taken: _print(object_of(taken)),
+    )
+    return 0
+
+
+def _print(line: dict[str, Any]) -> None:
+    click.echo(json.dumps(line, allow_nan=False))
+
+
+def _first_line() -> str:
+    """Read a line and no more: the thread that waits for the end must not hold a lock on it."""
+    text = b""
+    while not text.endswith(b"\n"):
+        read = os.read(0, 1 << 16)
+        if not read:
+            break
+        text += read
+    return text.decode() or "[]"
+
+
+def _end_with_the_input() -> None:
+    while os.read(0, 1 << 16):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
