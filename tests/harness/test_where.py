@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench import parts, stacks, where
+from bench import profile, where
 from spead_tutorial.measure import records
 from spead_tutorial.measure.analysis.split import PARTS, Kind, split_times
 from spead_tutorial.measure.records import Recording, Split
@@ -85,7 +85,7 @@ def test_without_a_perf_that_may_look_one_line_says_what_to_do(tmp_path, monkeyp
 
 
 def test_what_perf_writes_is_taken_apart():
-    first, second = stacks._looks(WRITTEN.splitlines())
+    first, second = profile._looks(WRITTEN.splitlines())
     assert (first.process, first.thread, first.at_s) == (1000, 1002, 35215.429197)
     assert [frame.name for frame in first.frames] == [
         "_copy_from_iter",
@@ -121,28 +121,28 @@ def test_what_perf_writes_is_taken_apart():
     ],
 )
 def test_the_innermost_known_function_says_the_part(names, part):
-    assert parts.part_of(frames(*names), own=True) == part
+    assert where.part_of(frames(*names), own=True) == part
 
 
 def test_the_table_knows_only_functions_that_there_are():
     root = Path(__file__).parents[2]
     sources = [*root.glob("csrc/*/*.[ch]"), root / "spead_tutorial/_core.pyx"]
     words = " ".join({word for one in sources for word in re.findall(r"\w+", one.read_text())})
-    for _, names in parts._OURS:
+    for _, names in where._OURS:
         for name in re.split(r"\|(?![^(]*\))", names.replace(r"\d+", "")):
             assert re.search(rf"\b(?:{name})\b", words), name
 
 
 def test_only_the_programs_own_thread_runs_what_is_not_ours():
-    assert parts.part_of(frames("p:blas_thread_server"), own=False) == "other"
+    assert where.part_of(frames("p:blas_thread_server"), own=False) == "other"
 
 
 def test_what_comes_before_the_first_send_and_after_the_last_does_not_count():
-    def look(at_s: float, *names: str, thread: int = 1) -> stacks.Look:
-        return stacks.Look(1, thread, at_s, tuple(frames(*names)))
+    def look(at_s: float, *names: str, thread: int = 1) -> profile.Look:
+        return profile.Look(1, thread, at_s, tuple(frames(*names)))
 
     send = ("k:_copy_from_iter", "k:udp_sendmsg")
-    own, others, unsorted = parts.sorted_out(
+    own, others, unsorted = where.sorted_out(
         [
             look(1, "p:import_name"),
             look(2, *send, thread=2),
@@ -153,7 +153,7 @@ def test_what_comes_before_the_first_send_and_after_the_last_does_not_count():
         ]
     )
     assert (own, others, unsorted) == ({"program": 1}, {"copy": 2, "other": 1}, {"strange": 1})
-    assert parts.sorted_out([look(1, "p:eval")]) == ({}, {}, {})
+    assert where.sorted_out([look(1, "p:eval")]) == ({}, {}, {})
 
 
 def made(round_: int = 0) -> Recording:
