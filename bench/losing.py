@@ -9,19 +9,18 @@ heaps that something is missing of. Where this does not add up, there is no samp
 
 import contextlib
 import dataclasses
-import re
 import socket
 import struct
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import spead_tutorial
-from bench.receivers import Ends
+from bench.receivers import Ends, connected
 from spead_tutorial import send
 from spead_tutorial.lab import Journey, Lab
 from spead_tutorial.ledger import Gap, first_complaint
@@ -32,8 +31,6 @@ from spead_tutorial.measure.records import Received, words_of
 from spead_tutorial.measure.running import Listening
 from spead_tutorial.recv._stats import sums
 
-__all__ = ["PROGRAM", "Setting", "contradiction", "take"]
-
 PROGRAM = Path(__file__).resolve().parent / "peer" / "receive_lost.py"
 _DRAIN_S = 30.0
 _SO_MEMINFO, _MEMINFO = 55, struct.Struct("9I")
@@ -42,7 +39,7 @@ _SEED = 1
 _STOP_PACKETS = _STOP_BYTES = 1
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(slots=True)
 class Setting:
     """What is in the way of a case's packets: as the words of its variant say it."""
 
@@ -50,36 +47,31 @@ class Setting:
     burst: int = 1 << 16  # bytes that are sent at once, as fast as they can be
     buffer: int = 1 << 22  # bytes that are asked for, for the receiver's socket
     loss: float = 0.0  # share of the packets that is lost on the way
-    options: tuple[str, ...] = ()  # of the program that receives
+    options: list[str] = dataclasses.field(default_factory=list)  # of the program that receives
 
     @classmethod
     def of(cls, variant: str) -> "Setting":
         """Read a variant's words."""
         setting = cls()
         for word in words_of(variant):
-            for pattern, change in _WORDS.items():
-                if found := re.fullmatch(pattern, word):
-                    setting = change(setting, *found.groups())
-                    break
-            else:
-                raise ValueError(f"{word!r} is nothing that packets could be lost by")
+            match word.split():
+                case [x, "GB/s"]:
+                    setting.rate = float(x) * 1e9
+                case ["bursts", "of", x, "KiB"]:
+                    setting.burst = int(x) << 10
+                case ["buffer", "of", x, "KiB"]:
+                    setting.buffer = int(x) << 10
+                case [x, "%", "lost"]:
+                    setting.loss = float(x) / 100
+                case ["ring", "of", x]:
+                    setting.options += ["-r", x]
+                case [x, "ms", "a", "heap"]:
+                    setting.options += ["--sleep-ms", x]
+                case ["full", "ring", "drops"]:
+                    setting.options += ["--drop-when-full"]
+                case _:
+                    raise ValueError(f"{word!r} is nothing that packets could be lost by")
         return setting
-
-    def with_options(self, *options: str) -> "Setting":
-        """Have the program told more."""
-        return dataclasses.replace(self, options=self.options + options)
-
-
-_WORDS: Mapping[str, Any] = {
-    r"([0-9.]+) GB/s": lambda s, x: dataclasses.replace(s, rate=float(x) * 1e9),
-    r"bursts of (\d+) KiB": lambda s, x: dataclasses.replace(s, burst=int(x) << 10),
-    r"buffer of (\d+) KiB": lambda s, x: dataclasses.replace(s, buffer=int(x) << 10),
-    r"([0-9.]+) % lost": lambda s, x: dataclasses.replace(s, loss=float(x) / 100),
-    r"no GRO": lambda s: s.with_options("--no-gro"),
-    r"ring of (\d+)": lambda s, x: s.with_options("-r", x),
-    r"(\d+) ms a heap": lambda s, x: s.with_options("--sleep-ms", x),
-    r"full ring drops": lambda s: s.with_options("--drop-when-full"),
-}
 
 
 def take(lab: Lab, step: Step, heaps: int) -> Received:
@@ -87,9 +79,9 @@ def take(lab: Lab, step: Step, heaps: int) -> Received:
     case, setting = step.case, Setting.of(step.case.variant)
     begun = Begun(step)
     measured: dict[str, Any] = {}
-    with lab.receiver.socket(buffer_size=setting.buffer) as receiver, lab.socket() as sender:
+    with connected(lab, setting.buffer, veth=True) as ends:
         try:
-            counted = _run(lab, case, setting, heaps, Ends(sender, receiver))
+            counted = _run(lab, case, setting, heaps, ends)
             measured, failure = _accounted(case, heaps, **counted)
         except ProgramError as error:
             failure = str(error)
@@ -126,13 +118,14 @@ def _send(
         max_packet_size=case.packet_size,
         max_heaps=2,
     )
-    stream = send.UdpStream(pool, ends.sender, [(lab.address, lab.port)], config)
+    stream = send.UdpStream(pool, ends.sender, [ends.receiver.getsockname()], config)
     group = send.ItemGroup()
     samples = np.zeros(case.heap_size, np.int8)
     group.add_item(0x3300, "adc_samples", "", samples.shape, np.int8, value=samples)
     heap = group.get_heap(descriptors="none", data="all")
     packets_of_heap = sum(1 for _ in send.PacketGenerator(heap, 1, case.packet_size))
-    with _way(lab, setting) as way:
+    lossy = lab.disturbed(loss=setting.loss, seed=_SEED) if setting.loss else None
+    with lossy or contextlib.nullcontext() as way:
         start = time.monotonic_ns()
         for _ in range(heaps):
             stream.send_heap(heap)
@@ -148,15 +141,6 @@ def _send(
         "sent_bytes": stats.bytes,
         "way": way.counts() if way is not None else None,
     }
-
-
-@contextlib.contextmanager
-def _way(lab: Lab, setting: Setting) -> Iterator[Any]:
-    if setting.loss:
-        with lab.disturbed(loss=setting.loss, seed=_SEED) as way:
-            yield way
-    else:
-        yield None
 
 
 def _wait_until_read(receiver: socket.socket) -> None:

@@ -43,7 +43,7 @@ __all__ = [
 #: Folder of each installation of ours that is not the running one, and its interpreter.
 Installations = Mapping[str, tuple[Path, Path]]
 
-_PACKAGE = Path(str(importlib.resources.files("spead_tutorial")))
+PACKAGE = Path(str(importlib.resources.files("spead_tutorial")))
 _MADE = Path(__file__).resolve().parent.parent / "build" / "peer"  # by make peer
 _FROM_SOURCE = Path(os.environ.get("SPEAD_TUTORIAL_PEER") or _MADE)
 #: Programs of ours over its C++ library.
@@ -148,8 +148,8 @@ def builds() -> dict[str, str]:
     A version does not: built here, the peer is another program than the one that pip installs.
     The programs that drive it are as much of what is measured as the library is.
     """
-    drivers = _PACKAGE / "peer"
-    parts: dict[str, tuple[Path, ...]] = {CEILING: (_PACKAGE / "bin" / CEILING,)}
+    drivers = PACKAGE / "peer"
+    parts: dict[str, tuple[Path, ...]] = {CEILING: (PACKAGE / "bin" / CEILING,)}
     parts[PEER_FROM_SOURCE] = (_FROM_SOURCE / "spead2", drivers)
     if (installed := _installed_peer()) is not None:
         parts[PEER] = (installed, drivers)

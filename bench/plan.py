@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import spead_tutorial
-from bench import losing, pools, receivers
+from bench import losing, receivers
 from bench.machine_lock import alone
 from bench.peers import (
     TIMEOUT_S,
@@ -22,7 +22,7 @@ from bench.peers import (
     missing,
     take_timeline,
 )
-from bench.sweeps import CEILING, LOST, PEER, POOL, RECEIVERS, Size, Sweep
+from bench.sweeps import CEILING, LOST, PEER, RECEIVERS, Size, Sweep
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
@@ -224,8 +224,6 @@ def measure(
             if step.case.timeline:
                 return take_timeline(lab, step.case)
             heaps = _heaps(step.case, plan.size, warm_up)
-            if step.case.program == POOL:
-                return pools.take(lab, step, heaps)
             if step.case.program == LOST:
                 return losing.take(lab, step, heaps)
             if step.case.program in RECEIVERS:

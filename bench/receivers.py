@@ -6,22 +6,25 @@ The programs are given them, and so the sender can see what the receiver's socke
 no more than half of that, whoever reads it, so that nothing is lost: a rate is what a receiver can
 do, and not what it lets fall. Only a case that says at what rate to send may lose something;
 and of a search for the highest rate without loss, each run is sent to at a rate.
+
+Chapter 9's programs are also measured as one runs them, beside chapter 8's sender, over a link or
+as fast as it can. Then heaps may be lost, and a sample says how many.
 """
 
 import contextlib
 import ctypes
 import dataclasses
 import functools
-import importlib.resources
 import os
 import re
 import socket
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.peers import (
+    PACKAGE,
     PEER_PROGRAMS,
     TIMEOUT_S,
     build_key,
@@ -29,30 +32,19 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sweeps import BARE, CEILING, LOST, PEERS, POOL, SPOILT, TURNS, Size
-from spead_tutorial.chapters.catalogue import find_receiver
+from bench.sweeps import BARE, CEILING, LOST, PEERS, SPOILT, TURNS, Size
+from spead_tutorial.chapters.catalogue import Receiver, find_chapter, find_receiver
 from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import blast, search
-from spead_tutorial.measure.case import Case, Step
-from spead_tutorial.measure.delivery import listening
+from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.delivery import deliver, listening
 from spead_tutorial.measure.machine import a_core_each
-from spead_tutorial.measure.programs import Done, ProgramError, program
+from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, program
 from spead_tutorial.measure.records import OURS, Received, Sample
 from spead_tutorial.measure.running import Listening, Running
 
-__all__ = [
-    "WAYS",
-    "Ends",
-    "facts",
-    "look",
-    "missing",
-    "open_lab",
-    "take",
-    "versions",
-]
-
 _PROGRAMS = Path(__file__).resolve().parent / "peer"
-_BIN = Path(str(importlib.resources.files("spead_tutorial").joinpath("bin")))
+_BIN = PACKAGE / "bin"
 #: Bytes of the receiver's socket; the kernel gives twice that, where it allows it. What is in it
 #: at a time is half of that, or nearly all where the two take turns, so that these are long.
 _BUFFER, _BUFFER_FOR_TURNS = 1 << 21, 1 << 22
@@ -61,8 +53,9 @@ _WARM_UP_BYTES, _FEWEST_WARM_UP = 1 << 24, 4
 _DRAIN_S = 5.0
 _LONG_S = 3600.0  # for a case that says how many heaps, which may be millions
 _LOOPBACK, _LOOPBACK_MTU = "127.0.0.1", 65536
-#: After so much silence chapters' programs end, should the end of the stream be lost.
-_SILENCE_S = 2
+#: After so much silence chapters' programs end, should the end of the stream be lost: of those that
+#: are measured as one runs them, and of all others.
+_POOL_SILENCE_S, _SILENCE_S = "1", "2"
 #: What the words of a case's variant are to a receiver. One like "2 GB/s" is for the sender.
 _FLAGS = {
     "no GRO": "--no-gro",
@@ -75,7 +68,6 @@ _FLAGS = {
 _SPOIL = ("--lose", "1009", "--swap", "997")
 _PIDFD_GETFD = 438
 _libc = ctypes.CDLL(None, use_errno=True)
-_RATE = re.compile(r"([0-9.]+) GB/s")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -92,26 +84,15 @@ class Ends:
 
 
 @contextlib.contextmanager
-def _over_loopback(lab: Lab, buffer: int) -> Iterator[Ends]:
-    with lab.socket() as receiver, lab.socket() as sender:
-        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
-        receiver.bind((_LOOPBACK, 0))
+def connected(lab: Lab, buffer: int, *, veth: bool = False) -> Iterator[Ends]:
+    """Connect two sockets, over the lab's loopback or its pair of devices."""
+    made = lab.receiver.socket(0, buffer_size=buffer) if veth else lab.socket()
+    with made as receiver, lab.socket() as sender:
+        if not veth:
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+            receiver.bind((_LOOPBACK, 0))
         sender.connect(receiver.getsockname())
         yield Ends(sender, receiver)
-
-
-@contextlib.contextmanager
-def _over_veth(lab: Lab, buffer: int) -> Iterator[Ends]:
-    with lab.receiver.socket(0, buffer_size=buffer) as receiver, lab.socket() as sender:
-        sender.connect(receiver.getsockname())
-        yield Ends(sender, receiver)
-
-
-#: Ways between two sockets, by the word of a case's variant that asks for it.
-WAYS: Mapping[str, Callable[[Lab, int], contextlib.AbstractContextManager[Ends]]] = {
-    "": _over_loopback,
-    "veth": _over_veth,
-}
 
 
 @functools.cache
@@ -145,29 +126,21 @@ def missing(case: Case) -> str | None:
     """Say why a case of a receiver cannot run here; None where it can."""
     if a_core_each() == (None, None):
         return "there are no two cores, one for each side"
-    if case.program == POOL and not case.search:
-        return None if _has_veth() else "there can be no veth pair"
-    if _is_chapter(case):
-        return _missing_chapter(case)
-    if ("veth" in case.words or case.program == LOST) and not _has_veth():
+    is_chapter = find_receiver(case.program) is not None
+    needs_veth = "veth" in case.words or case.program == LOST or (is_chapter and not case.search)
+    if needs_veth and not _has_veth():
         return "there can be no veth pair"
-    if case.implementation in PEERS and (reason := missing_peer(case.implementation)):
+    if is_chapter:
+        try:
+            program(case.program, case.language)
+        except ProgramError as error:
+            return str(error)
+        return None
+    if (reason := missing_peer(case.implementation)) is not None:
         return reason
     if not _program(case).is_file():
         made_by = "make peer" if case.implementation in PEERS else "pip install ."
         return f"{_program(case).name} has not been built: {made_by}"
-    return None
-
-
-def _is_chapter(case: Case) -> bool:
-    return find_receiver(case.program) is not None
-
-
-def _missing_chapter(case: Case) -> str | None:
-    try:
-        program(case.program, case.language)
-    except ProgramError as error:
-        return str(error)
     return None
 
 
@@ -187,10 +160,16 @@ def _words(case: Case) -> list[str]:
     return [*interpreter(case.implementation), str(_program(case)), library]
 
 
+def _number(case: Case, word: str) -> str | None:
+    """Return the number in a word of a case's variant; None where it has no such word."""
+    found = (re.fullmatch(word.replace("N", "([0-9.]+)"), one) for one in case.words)
+    return next((one[1] for one in found if one), None)
+
+
 def _rate(case: Case) -> float | None:
     """Return the bytes of packets in a second that a case is sent; None where it has a window."""
-    found = (_RATE.fullmatch(word) for word in case.words)
-    return next((float(one[1]) * 1e9 for one in found if one), None)
+    asked = _number(case, "N GB/s")
+    return None if asked is None else float(asked) * 1e9
 
 
 def _warm_up(case: Case) -> int:
@@ -211,7 +190,7 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
     more += ["--turns", receiver] if TURNS in case.words else []
     more += _SPOIL if SPOILT in case.words else []
     more += ["--fill"] * ("checked" in case.words)
-    more += ["--describe"] * _is_chapter(case)
+    more += ["--describe"] * (find_receiver(case.program) is not None)
     more += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
     return blast.blast(case, heaps, *more, rate=_rate(case), payload=payload)
 
@@ -224,6 +203,8 @@ def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Receiv
     """Have a case's program receive heaps."""
     case = step.case
     receiver = find_receiver(case.program)
+    if receiver is not None and asked is None:
+        return _take_delivery(lab, step, receiver, heaps)
     return blast.take(
         step,
         heaps,
@@ -249,22 +230,33 @@ def _run(lab: Lab, case: Case, heaps: int, asked: float | None) -> tuple[Done, D
 @contextlib.contextmanager
 def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listening, Ends]]:
     """Have a case's program wait for packets; it does not outlive the block."""
-    if _is_chapter(case):
+    receiver = find_receiver(case.program)
+    if receiver is not None:
         with (
-            _chapter(lab, case, core) as chapter,
+            _chapter(lab, case, receiver, core) as chapter,
             _socket_of(chapter.process.pid, case.program) as sock,
             lab.socket() as sender,
         ):
             sender.connect(sock.getsockname())
             yield chapter, Ends(sender, sock)
         return
-    way = next((word for word in case.words if word in WAYS), "")
     buffer = _BUFFER_FOR_TURNS if TURNS in case.words else _BUFFER
+    buffer = search.BUFFER if case.search else buffer
     with (
-        WAYS[way](lab, search.BUFFER if case.search else buffer) as ends,
+        connected(lab, buffer, veth="veth" in case.words) as ends,
         Listening(ends.start, case.program, _receiver(case, ends), core=core) as process,
     ):
         yield process, ends
+
+
+def _chapter(lab: Lab, case: Case, receiver: Receiver, core: int | None) -> Listening:
+    """Start a chapter's program; it listens at a port of its own."""
+    with lab.socket() as free:
+        free.bind((_LOOPBACK, 0))
+        port = free.getsockname()[1]
+    argv, at = program(case.program, case.language), f"{_LOOPBACK}:{port}"
+    silence = "-t", _SILENCE_S
+    return listening(lab, receiver, argv, case.heap_size, at, *silence, text=False, core=core)
 
 
 def _socket_of(pid: int, name: str) -> socket.socket:
@@ -284,18 +276,42 @@ def _socket_of(pid: int, name: str) -> socket.socket:
     raise ProgramError(f"{name} listens, but has no UDP socket")
 
 
-def _chapter(lab: Lab, case: Case, core: int | None) -> Listening:
-    """Start a chapter's program; it listens at a port of its own."""
-    receiver = find_receiver(case.program)
-    assert receiver is not None
-    with lab.socket() as free:
-        free.bind((_LOOPBACK, 0))
-        port = free.getsockname()[1]
-    argv, at = program(case.program, case.language), f"{_LOOPBACK}:{port}"
-    silence = "-t", str(_SILENCE_S)
-    return listening(lab, receiver, argv, case.heap_size, at, *silence, text=False, core=core)
-
-
 def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Received]:
     """Look for the highest rate at which a case's program loses nothing."""
     return search.look(functools.partial(take, lab, step), step, warm_up, size.most_bytes)
+
+
+# ---------------------------------------------------------------------------------------
+# A sample of chapter 9's, as one runs it
+
+
+def _take_delivery(lab: Lab, step: Step, receiver: Receiver, heaps: int) -> Received:
+    """Have chapter 8's program send heaps to another, and see what of them arrives."""
+    case, begun = step.case, Begun(step)
+    options = ProgramOptions(heaps, case.heap_size, case.packet_size)
+    buffers = _number(case, "pool of N")
+    done = deliver(
+        lab, receiver, find_chapter("8"), (case.language, "c"), options,
+        to_receiver=["-t", _POOL_SILENCE_S, *(["-b", buffers] if buffers else [])],
+        as_json=True, bits_per_s=case.link,
+    )  # fmt: skip
+    wrong = blast.failure(done.sent, done.received)
+    if wrong is None and done.accounting is not None and not done.accounting.ok:
+        wrong = done.accounting.text
+    measured: dict[str, Any] = {}
+    received, sent = done.received.said, done.sent.said
+    if received and sent:
+        measured = {
+            "elapsed_ns": sent["elapsed_ns"],
+            "payload_bytes": received["heaps_complete"] * case.heap_size,
+            "spead_bytes": sent["spead_bytes"],
+            "packets": sent["packets"],
+            "messages": sent["messages"],
+            "page_faults": received["page_faults"],
+            "received_packets": received["socket_datagrams"],
+            "received_dropped": sent["packets"] - received["socket_datagrams"],
+            "received_heaps": received["heaps_complete"],
+            "pool_empty": received["pool_empty"],
+            "pool_most_in_use": received["pool_most_in_use"],
+        }
+    return begun.received(heaps, receiver.number, (lab.device, lab.kind), wrong, measured)

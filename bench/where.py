@@ -162,8 +162,8 @@ def _of_program(frames: Sequence[Frame], own: bool) -> str:
         return "fill"
     for name in (frame.name for frame in frames if _is_ours(frame)):
         plain = _CYTHON.sub("", name).partition("@")[0].partition(".")[0]
-        for part, known in _OURS:
-            if re.fullmatch(known, plain):
+        for part, ours in _OURS:
+            if re.fullmatch(ours, plain):
                 return part
     return "program" if own and names[0] != "[unknown]" else OTHER
 

@@ -24,7 +24,6 @@ def parse_options() -> argparse.Namespace:
     )
     parser.add_argument("--drop-when-full", action="store_true", help="what it has no room for")
     parser.add_argument("--sleep-ms", type=float, default=0, help="how long each heap is worked at")
-    parser.add_argument("--no-gro", action="store_true", help="take packets one by one")
     parser.add_argument("--socket", type=int, required=True, metavar="FD", help="that is bound")
     return parser.parse_args()
 
@@ -35,7 +34,7 @@ def main() -> None:
     ring = recv.RingStreamConfig(heaps=options.r, drop_when_full=options.drop_when_full)
     stream = recv.Stream(spead_tutorial.ThreadPool(), ring_config=ring)
     with socket.socket(fileno=options.socket) as sock:
-        stream.add_udp_reader(sock, max_size=max(9200, options.p), gro=not options.no_gro)
+        stream.add_udp_reader(sock, max_size=max(9200, options.p))
     print("receive_lost: listening on its socket", file=sys.stderr, flush=True)
     got = 0
     for _ in stream:

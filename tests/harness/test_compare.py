@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "ceiling").write_bytes(b"loops")
     monkeypatch.setattr(peers, "_FROM_SOURCE", tmp_path / "built")
-    monkeypatch.setattr(peers, "_PACKAGE", tmp_path)
+    monkeypatch.setattr(peers, "PACKAGE", tmp_path)
     monkeypatch.setattr(peers, "_installed_peer", lambda: tmp_path / "wheel")
     return tmp_path
 

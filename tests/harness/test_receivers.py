@@ -20,7 +20,7 @@ from support import ref_decode
 from support.labs import needs_lab
 
 BIN = receivers._BIN
-KIB = 1024
+KIB, MIB = 1 << 10, 1 << 20
 #: Bytes that a sender with a rate may be ahead of it: what it sends at once, two messages at most.
 AT_ONCE = 2 * 65507
 OURS = ("ours", "c", "receive")
@@ -156,13 +156,31 @@ def test_a_search_takes_runs_until_it_has_found_something(lab):
 
 
 # ---------------------------------------------------------------------------------------
+# Chapter 9's, as one runs it
+
+
+@needs_lab
+@pytest.mark.parametrize("language", ["c", pytest.param("python", marks=pytest.mark.thorough)])
+def test_a_sample_says_what_arrived_and_how_often_the_pool_was_empty(lab, language):
+    who = ("ours", language, sweeps.POOL)
+    case = Case(*who, MIB, variant="pool of 0", heaps=5, link=400_000_000)
+    sample = take(lab, case, 5)
+    assert sample.failure is None
+    assert (sample.heaps, sample.received_heaps, sample.pool_empty) == (5, 5, 6)  # and the stop
+    assert (sample.chapter, sample.variant) == (9, "pool of 0, link of 0.4 Gb/s")
+    assert sample.packets == sample.received_packets
+    assert sample.payload_bytes == 5 * MIB
+    assert sample.page_faults > 0
+
+
+# ---------------------------------------------------------------------------------------
 # The sender
 
 
 @pytest.fixture
 def ends(lab) -> Iterator[tuple[socket.socket, socket.socket]]:
     """A socket to send through, and one that gets it."""
-    with receivers.WAYS[""](lab, 1 << 20) as made:
+    with receivers.connected(lab, 1 << 20) as made:
         yield made.sender, made.receiver
 
 
