@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plans the measuring of a sweep: which cases, how thoroughly, for how long, and once more."""
 
+import contextlib
 import dataclasses
+import fcntl
 import importlib.metadata
 import importlib.util
+import os
 import statistics
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +14,6 @@ from typing import Any
 
 import spead_tutorial
 from bench import losing, receivers
-from bench.machine_lock import alone
 from bench.peers import (
     TIMEOUT_S,
     Installations,
@@ -32,19 +34,6 @@ from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Timeline
 from spead_tutorial.measure.rounds import given_up, left, schedule
 from spead_tutorial.measure.stats import median
-
-__all__ = [
-    "NOISY",
-    "Plan",
-    "again",
-    "cases_of",
-    "estimate",
-    "header_of",
-    "measure",
-    "noisy_cases",
-    "plan_of",
-    "versions",
-]
 
 SEED = 31
 #: An interval wider than this share of its median is noise.
@@ -198,6 +187,39 @@ def _search_lasts(step: Step, size: Size, speeds: _Speeds) -> float:
     rate = statistics.median(map(search.offered, like)) if like else _GUESS
     heap_size = step.case.heap_size
     return search.heaps_of_a_run(heap_size, rate, size.most_bytes) * heap_size / rate
+
+
+# ---------------------------------------------------------------------------------------
+# One sample at a time on a machine, whoever measures, and in whatever folder
+
+#: Not where ``TMPDIR`` says: that may differ from user to user.
+LOCK = Path("/tmp/spead-tutorial-measures")
+
+
+@contextlib.contextmanager
+def alone(path: Path = LOCK) -> Iterator[None]:
+    """Have the machine for one sample; wait until nobody else has it.
+
+    The lock is on a file that everybody can read, and ends with the process that has it.
+    """
+    fd = _opened(path)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        fcntl.flock(fd, fcntl.LOCK_UN)  # a child may have the file open still
+        os.close(fd)
+
+
+def _opened(path: Path) -> int:
+    while True:
+        # Kernels refuse O_CREAT for what is another user's, in a folder that is everybody's.
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        with contextlib.suppress(FileExistsError):
+            fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY | os.O_CLOEXEC)
+            os.fchmod(fd, 0o644)  # whatever the umask
+            return fd
 
 
 # ---------------------------------------------------------------------------------------

@@ -20,7 +20,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from bench.bursts import bursts
 from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.plan import SEED, versions
 from bench.spacing import HEAPS, LINK, STEADY, refused_link, spacings, take_spacing
@@ -35,11 +34,9 @@ from spead_tutorial.measure.records import OURS, Count, Number, RecordError, Spa
 from spead_tutorial.measure.stats import Estimate, median, spread
 from spead_tutorial.results.tables import Column, Table, estimate
 
-__all__ = ["Latency", "Rate", "timing"]
-
 RESULTS = Path("results", "timing")
 _FAILED, _SKIPPED = 1, 3
-_FOLDER = Path(__file__).resolve().parent
+_FOLDER = Path(__file__).resolve().parent / "peer"
 _NO_THREAD = "no thread"
 #: Who is measured: an implementation, and what is different about it.
 WHO = ((OURS, ""), (OURS, _NO_THREAD), *((peer, "") for peer in PEERS))
@@ -159,7 +156,7 @@ _LINE = msgspec.json.Decoder(Taken)
 
 def _program(name: str, implementation: str, variant: str) -> list[str]:
     library = "spead_tutorial" if implementation == OURS else "spead2"
-    argv = [*interpreter(implementation), str(_FOLDER / "peer" / f"{name}.py"), library]
+    argv = [*interpreter(implementation), str(_FOLDER / f"{name}.py"), library]
     return [*argv, "--no-thread"] if variant == _NO_THREAD else argv
 
 
@@ -213,6 +210,31 @@ def take_rate(lab: Lab, asked: Rate, size: Amount) -> Rate:
     if of_device["average_ns"] == 0:
         raise ProgramError("rate: all was over before the counter was looked at again")
     return replace(asked, **said, **of_device)
+
+
+#: Steps in this time after the first are taken for the first burst.
+_FIRST_BURST_NS = 10**6
+
+
+def bursts(seen: np.ndarray[Any, Any], rate: float, share: float) -> dict[str, int]:
+    """Say how evenly a counter grew."""
+    early, late = seen[1:, 0], seen[1:, 1]
+    n_bytes = (seen[:, 2] - seen[0, 2]) * share
+    # Between the step that ends one look and that which ends another, both included.
+    paid_early, paid_late = ((at - late[0]) * rate / 1e9 for at in (early, late))
+    after, before = n_bytes[1:], n_bytes[:-1]
+    least = after - paid_late + np.maximum.accumulate(paid_early - before)
+    most = after - paid_early + np.maximum.accumulate(paid_late - before)
+    begin = int(np.searchsorted(late, late[0] + _FIRST_BURST_NS, "right")) - 1
+    return {
+        "average_bytes": round(after[-1] - after[begin]),
+        "average_ns": int(late[-1] - late[begin]),
+        "burst_bytes": round(least.max()),
+        "burst_most_bytes": round(most.max()),
+        "steps": len(early),
+        "grain_ns": int(np.median(late - early)),
+        "longest_grain_ns": int((late - early).max()),
+    }
 
 
 # ---------------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ from unittest import mock
 import pytest
 from msgspec.structs import replace
 
-from bench import hosts, machine_lock
-from bench.plan import plan_of
+from bench import hosts
+from bench.plan import alone, plan_of
 from bench.sweeps import SIZES, Sweep, find_sweep
 from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import (
@@ -386,9 +386,9 @@ def test_only_one_has_a_machine_at_a_time_and_everybody_can_read_the_lock(tmp_pa
     lock = tmp_path / "lock"
     before = os.umask(0o077)
     try:
-        with machine_lock.alone(lock), lock.open() as other, pytest.raises(BlockingIOError):
+        with alone(lock), lock.open() as other, pytest.raises(BlockingIOError):
             fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        with machine_lock.alone(lock):
+        with alone(lock):
             pass
     finally:
         os.umask(before)

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from bench.bursts import bursts
+from bench.timing import bursts
 from spead_tutorial.measure.analysis.spacing import burst, silence
 from support.records import make_spacing
 
