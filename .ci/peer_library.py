@@ -39,10 +39,17 @@ def build(release: str, folder: Path, work: Path) -> None:
     run(BIN / "ninja", "-C", work / "build", "install")
     where = {**os.environ, "PKG_CONFIG_PATH": str(library / "lib" / "pkgconfig")}
     flags = run("pkg-config", "--static", "--cflags", "--libs", "spead2", env=where).split()
+    # With the options and the claims of our receivers.
+    ours, parts = work / "ours", ("bench/libmeasuring.a", "chapters/libcommon.a", "libspt.a")
+    run(BIN / "meson", "setup", ours, ROOT)
+    run(BIN / "ninja", "-C", ours, *(f"csrc/{part}" for part in parts))
+    headers = ["-I", ROOT / "csrc" / "include", "-I", ROOT / "csrc" / "bench"]
+    libraries = [ours / "csrc" / part for part in parts]
     programs = folder / "programs"
     programs.mkdir(exist_ok=True)
     for path in (ROOT / "bench" / "peer").glob("*.cc"):
-        run("g++", "-std=c++17", "-O3", path, "-o", programs / path.stem, *flags)
+        words = [*headers, path, *libraries, "-o", programs / path.stem, *flags]
+        run("g++", "-std=c++17", "-O3", *words)
 
 
 if __name__ == "__main__":

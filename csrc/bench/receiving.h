@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What the receivers that are measured share: their options, and what they claim when the stream
- * has ended. Their twins are receive.py and receive.cc in bench/peer.
+ * has ended. Their twin in Python is claims.py in bench/peer.
  */
 #ifndef RECEIVING_H
 #define RECEIVING_H
