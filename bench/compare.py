@@ -19,8 +19,8 @@ import click
 from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
 from bench.status import Setting, by_setting
-from bench.sweeps import CEILING
 from spead_tutorial.chapters.catalogue import Chapter, find_chapter
+from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median, ratio

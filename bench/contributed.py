@@ -29,8 +29,6 @@ from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
 from spead_tutorial.measure.verify import contradiction
 from spead_tutorial.results.tables import plain
 
-__all__ = ["LADDER", "MACHINES", "check", "problems", "records"]
-
 #: The reference machine's record, and the folder with those of all others.
 LADDER = RESULTS / "ladder.jsonl"
 MACHINES = RESULTS / "machines"

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.sweeps import ALONE, MIB, PEER, PEER_FROM_SOURCE, TURNS
+from bench.sweeps import ALONE, MIB, PEER_FROM_SOURCE, TURNS
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from spead_tutorial.measure.baselines import PEER
 from spead_tutorial.measure.records import OURS, RecordError, Series, joined, read
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots import Draw

@@ -15,30 +15,16 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from bench.sweeps import CEILING, PEER, PEER_FROM_SOURCE, PEERS
+from bench.sweeps import PEER_FROM_SOURCE, PEERS
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import baselines
+from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import Launch, ProgramError, command
 from spead_tutorial.measure.records import OURS, Timeline
 from spead_tutorial.measure.timeline import record
-
-__all__ = [
-    "PEER_PROGRAMS",
-    "TIMEOUT_S",
-    "Installations",
-    "build_key",
-    "build_of",
-    "builds",
-    "find_installation",
-    "interpreter",
-    "launch",
-    "missing",
-    "missing_peer",
-    "take_timeline",
-]
 
 #: Folder of each installation of ours that is not the running one, and its interpreter.
 Installations = Mapping[str, tuple[Path, Path]]
@@ -76,7 +62,7 @@ def missing(case: Case) -> str | None:
         return reason
     if case.pinned == "pinned" and two_cores() is None:
         return "there are no two cores to pin threads to"
-    if case.link is not None and (reason := _why_no_link(case.link)):
+    if case.link is not None and (reason := why_no_link(case.link)):
         return reason
     if "zero-copy" in case.words and not _zero_copy():
         return "the kernel does not offer zero-copy"
@@ -97,7 +83,7 @@ def missing_peer(implementation: str) -> str | None:
 
 
 @functools.cache
-def _why_no_link(bits_per_s: int) -> str | None:
+def why_no_link(bits_per_s: int) -> str | None:
     """Say why no link's rate can be limited here; None where it can."""
     try:
         with Lab() as lab, lab.limited(bits_per_s):

@@ -24,10 +24,12 @@ from bench.peers import (
     missing,
     take_timeline,
 )
-from bench.sweeps import CEILING, LOST, PEER, RECEIVERS, Size, Sweep
+from bench.status import is_noisy
+from bench.sweeps import LOST, RECEIVERS, Size, Sweep
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
+from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import WARM_UP, Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
@@ -36,8 +38,6 @@ from spead_tutorial.measure.rounds import given_up, left, schedule
 from spead_tutorial.measure.stats import median
 
 SEED = 31
-#: An interval wider than this share of its median is noise.
-NOISY = 0.10
 _START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
 _GUESS = 3e9  # bytes/s, of what has never been measured
 #: About how many runs a search has, and what each needs besides, in the slower language.
@@ -319,8 +319,7 @@ def noisy_cases(recording: Recording) -> set[str]:
     for sample in search.settled(recording).samples:
         if not sample.warm_up and sample.rate is not None:
             rates.setdefault(sample.case, []).append(sample.rate)
-    middles = {case: median(values) for case, values in rates.items()}
-    return {case for case, one in middles.items() if one.high - one.low > NOISY * one.median}
+    return {case for case, values in rates.items() if is_noisy(median(values))}
 
 
 def _company(case: Case) -> Hashable:

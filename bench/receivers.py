@@ -32,10 +32,11 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sweeps import BARE, CEILING, LOST, PEERS, SPOILT, TURNS, Size
+from bench.sweeps import BARE, LOST, PEERS, SPOILT, TURNS, Size
 from spead_tutorial.chapters.catalogue import Receiver, find_chapter, find_receiver
 from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import blast, search
+from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.delivery import deliver, listening
 from spead_tutorial.measure.machine import a_core_each

@@ -10,23 +10,13 @@ from msgspec.structs import replace
 
 from bench.peers import TIMEOUT_S
 from spead_tutorial.chapters.catalogue import find_chapter
-from spead_tutorial.lab import Lab, LabError
+from spead_tutorial.lab import Lab
 from spead_tutorial.lab.ring import Message, PacketRing
 from spead_tutorial.ledger import Gap, first_complaint
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, run
 from spead_tutorial.measure.records import Spacing
-
-__all__ = [
-    "HEAPS",
-    "LINK",
-    "STEADY",
-    "Capture",
-    "refused_link",
-    "spacings",
-    "take_spacing",
-]
 
 #: Heaps of a run; and those that count: before them memory is new and threads sleep.
 HEAPS = 24
@@ -36,7 +26,7 @@ _HEADERS = 20 + 8
 #: Of a ring, which has room for more packets than a run has, were each a message.
 _MIB = 8
 #: What the variant is called in which the device sends no faster than that.
-LINK, _LINK_BITS_PER_S = "link of 10 Gb/s", 10**10
+LINK, LINK_BITS_PER_S = "link of 10 Gb/s", 10**10
 #: Programs, and whether their samples are random: in turns, and overlapped.
 RUNS = (
     ("tut_4_send_perf", True),
@@ -60,15 +50,6 @@ class Capture(PacketRing):
         return super().messages()
 
 
-def refused_link(lab: Lab) -> str | None:
-    """Return why there can be no limited link; None where there can be one."""
-    try:
-        with lab.limited(_LINK_BITS_PER_S):
-            return None
-    except LabError as error:
-        return str(error)
-
-
 def spacings(number: int, variants: Iterable[str]) -> list[Spacing]:
     """Return what the round of some number has: the threads are pinned where there are cores."""
     cores = tuple(map(int, filter(None, (two_cores() or "").split(","))))
@@ -90,7 +71,7 @@ def take_spacing(lab: Lab, asked: Spacing) -> Spacing:
     )
     place: Place = Device(lab)
     if asked.variant == LINK:
-        place = place.limited(_LINK_BITS_PER_S)
+        place = place.limited(LINK_BITS_PER_S)
     with Capture(lab) as capture:
         done = run(place, chapter, asked.language, options, timeout=TIMEOUT_S)
         messages = list(capture.messages())

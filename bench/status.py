@@ -5,17 +5,16 @@ from collections import Counter
 from collections.abc import Callable
 from statistics import median
 
-from bench.plan import NOISY
 from spead_tutorial.measure import search
 from spead_tutorial.measure.records import Recording, Sample, Sent, Series
 from spead_tutorial.measure.rounds import PATIENCE, given_up
-from spead_tutorial.measure.stats import spread
+from spead_tutorial.measure.stats import Estimate, spread
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
 from spead_tutorial.measure.units import size
 from spead_tutorial.results.tables import Column, Table, estimate
 
-__all__ = ["advice", "by_setting", "hopeless", "noise_floor", "table"]
-
+#: An interval wider than this share of its median is noise.
+_NOISY = 0.10
 _SHORT_S = {"full": 0.3}  # of other sizes one knows that they are rough
 _BUSY, _STOLEN = 0.5, 0.01
 _FEWEST_FOR_A_FLOOR = 4
@@ -40,10 +39,9 @@ def _sorted(recording: Recording) -> list[Row]:
     )
 
 
-def _noisy(row: Row) -> bool:
+def is_noisy(rate: Estimate | None) -> bool:
     """Whether the interval, or the range, is too wide to say much."""
-    rate = row.rate
-    return rate is not None and rate.high - rate.low > NOISY * rate.median
+    return rate is not None and rate.high - rate.low > _NOISY * rate.median
 
 
 def _merged(row: Row) -> float | None:
@@ -56,7 +54,7 @@ def _merged(row: Row) -> float | None:
 
 def _marks(row: Row) -> str:
     marks = {
-        "noisy": _noisy(row),
+        "noisy": is_noisy(row.rate),
         f"{row.repeated} repeated": row.repeated,
         "at least": search.is_bound(row.samples),
     }
@@ -138,10 +136,10 @@ def advice(recording: Recording) -> list[str]:
             f"{fewest} rounds: fewer than {ROUNDS_FOR_A_CLAIM} make no claim (--rounds"
             f" {ROUNDS_FOR_A_CLAIM})"
         )
-    noisy = [row.rate.n for row in all_rows if row.rate is not None and _noisy(row)]
+    noisy = [row.rate.n for row in all_rows if row.rate is not None and is_noisy(row.rate)]
     if noisy:
         notes.append(
-            f"{len(noisy)} of {len(all_rows)} cases have a {spread(noisy)} wider than {NOISY:.0%}"
+            f"{len(noisy)} of {len(all_rows)} cases have a {spread(noisy)} wider than {_NOISY:.0%}"
             " of their median: stop what else runs, then --only-noisy adds rounds to them and to"
             " what they are compared with"
         )

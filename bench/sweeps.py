@@ -17,25 +17,6 @@ from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.records import OURS, joined
 
-__all__ = [
-    "ALONE",
-    "BARE",
-    "CEILING",
-    "LOST",
-    "PEER",
-    "PEERS",
-    "PEER_FROM_SOURCE",
-    "POOL",
-    "RECEIVERS",
-    "SIZES",
-    "SPOILT",
-    "SWEEPS",
-    "TURNS",
-    "Size",
-    "Sweep",
-    "find_sweep",
-]
-
 #: The peer as it is installed, and built here, where the compiler sees what the kernel offers.
 PEER_FROM_SOURCE = "spead2-source"
 PEERS = (PEER, PEER_FROM_SOURCE)

@@ -20,13 +20,14 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from bench.peers import TIMEOUT_S, interpreter, missing_peer
+from bench.peers import TIMEOUT_S, interpreter, missing_peer, why_no_link
 from bench.plan import SEED, versions
-from bench.spacing import HEAPS, LINK, STEADY, refused_link, spacings, take_spacing
-from bench.sweeps import PEER, PEERS
+from bench.spacing import HEAPS, LINK, LINK_BITS_PER_S, STEADY, spacings, take_spacing
+from bench.sweeps import PEERS
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure import records
 from spead_tutorial.measure.analysis.spacing import burst, silence
+from spead_tutorial.measure.baselines import PEER
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.progress import Steps
@@ -269,7 +270,7 @@ def _taken(lab: Lab, asked: Taken, size: Amount) -> Taken:
 def measure(what: str, size: Amount, path: Path) -> list[Taken]:
     """Take all of a record: rounds, each of which has everything."""
     with Lab() as lab:
-        who, skipped = _who_can(what, lab)
+        who, skipped = _who_can(what)
         for name, reason in skipped.items():
             click.echo(f"{name} is skipped: {reason}", err=True)
         settings = _settings(what, size) | {"seed": SEED, "skipped": skipped}
@@ -283,10 +284,10 @@ def measure(what: str, size: Amount, path: Path) -> list[Taken]:
     return taken
 
 
-def _who_can(what: str, lab: Lab) -> tuple[list[tuple[str, str]], dict[str, str]]:
+def _who_can(what: str) -> tuple[list[tuple[str, str]], dict[str, str]]:
     """Return who is measured, an implementation and a variant, and why others are not."""
     if what == "spacing":
-        refused = refused_link(lab)
+        refused = why_no_link(LINK_BITS_PER_S)
         plain = [(OURS, "")]
         return (plain, {LINK: refused}) if refused else ([*plain, (OURS, LINK)], {})
     reasons = {implementation: missing_peer(implementation) for implementation, _ in WHO}

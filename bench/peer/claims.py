@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from spead_tutorial.chapters.report import PROGRAM, Usage
 
-__all__ = ["Claims", "bound", "parser_of"]
-
 _BUFFER = 8 * 1024 * 1024
 #: How heaps come to be incomplete: others take their room, or the stream ends.
 _HOW = ("evicted", "flushed")

@@ -103,7 +103,7 @@ def test_words_of_zero_copy_are_options_of_the_programs():
         ("tut-5", ("two_cores", None), "pinned", {"there are no two cores to pin threads to"}, 10),
         (
             "tut-5",
-            ("_why_no_link", "no link of {}".format),
+            ("why_no_link", "no link of {}".format),
             "link",
             {"no link of 10000000000", "no link of 1000000000"},
             14,
