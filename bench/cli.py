@@ -8,8 +8,10 @@ after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 
 import contextlib
 import dataclasses
+import functools
 import sys
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -33,8 +35,6 @@ from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.cli import finish
 from spead_tutorial.tools.hosts.file import read_hosts
 from spead_tutorial.tools.options import parsed
-
-__all__ = ["cli", "main"]
 
 RESULTS = Path("results", "bench")
 _FAILED, _SKIPPED = 1, 3
@@ -123,7 +123,7 @@ def run(
         return _run_on_hosts(hosts, sweeps or SWEEPS, SIZES[size], rounds, output, restart=restart,
                              retry=retry, plot=plot)  # fmt: skip
     installations = dict(_installation(text) for text in others)
-    outcome = 0
+    outcomes = set()
     with contextlib.nullcontext() if dry_run else locked(output):
         for sweep in sweeps or SWEEPS:
             path = output / _file_name(sweep, shard)
@@ -134,26 +134,13 @@ def run(
             if only_noisy:
                 more = SIZES[size].rounds if rounds is None else rounds
                 plan = again(plan, read(path, unfinished=True), more)
-            _say_what_is_skipped(plan)
-            if _say_what_is_given_up(plan, _read(path)):
-                outcome = _FAILED
-            click.echo(_announcement(sweep, plan, path))
-            if _is_short(plan.skipped) and not outcome:
-                outcome = _SKIPPED
-            if not plan.cases:
-                _say(f"{sweep.name}: {_why_nothing(plan, only_noisy)}")
-                outcome = outcome if only_noisy or plan.skipped else _FAILED
+            outcomes.add(_say_what_is_planned(sweep, plan, path, only_noisy=only_noisy))
             if dry_run or not plan.cases:
                 continue
-            try:
-                with Steps() as shown:
-                    recording = settled(measure(plan, path, installations, shown, _say))
-            except KeyboardInterrupt:
-                _say_what_is_kept(plan, path)
-                raise
-            if _show_measured(sweep, recording, output, plot=plot):
-                outcome = _FAILED
-    return outcome
+            with _shown(functools.partial(_kept, plan, path)) as shown:
+                recording = settled(measure(plan, path, installations, shown, _say))
+            outcomes.add(_show_measured(sweep, recording, output, plot=plot))
+    return _worst(outcomes)
 
 
 def _run_on_hosts(
@@ -169,37 +156,71 @@ def _run_on_hosts(
 ) -> int:
     """Measure on many hosts: each sweep is shared by all."""
     team = Team(read_hosts(file), _say)
-    outcome = 0
+    outcomes = set()
     with locked(output):
         for sweep in sweeps:
             if restart:
                 for path in (*parts_of(sweep, output), output / f"{sweep.name}.jsonl"):
                     path.unlink(missing_ok=True)
             click.echo(f"{sweep.name} ({sweep.about}): to {output / sweep.name}.jsonl")
-            try:
-                with Steps() as shown:
-                    recording = team.measure(
-                        sweep, size, rounds or size.rounds, output, shown, retry=retry
-                    )
-            except KeyboardInterrupt:
-                click.echo(err=True)
-                _say(f"what has been taken is in {output / 'hosts'}, and the same command goes on"
-                     " from there")  # fmt: skip
-                raise
-            if _show_measured(sweep, settled(recording), output, plot=plot):
-                outcome = _FAILED
-            elif _is_short(recording.header.settings.get("skipped", {})) and not outcome:
-                outcome = _SKIPPED
+            with _shown(lambda: f"what has been taken is in {output / 'hosts'}") as shown:
+                recording = settled(
+                    team.measure(sweep, size, rounds or size.rounds, output, shown, retry=retry)
+                )
+            outcomes.add(_show_measured(sweep, recording, output, plot=plot))
+            outcomes.add(_short(_skipped(recording)))
+    return _worst(outcomes)
+
+
+@contextlib.contextmanager
+def _shown(kept: Callable[[], str]) -> Iterator[Steps]:
+    """Show how far a measurement has come; after Ctrl-C, what there is of it."""
+    try:
+        with Steps() as shown:
+            yield shown
+    except KeyboardInterrupt:
+        click.echo(err=True)
+        _say(f"{kept()}, and the same command goes on from there")
+        raise
+
+
+def _kept(plan: Plan, path: Path) -> str:
+    wanted = [step for step in plan.steps() if not step.case.timeline]
+    n = len(wanted) - len(left(wanted, _read(path), retry=True))
+    return f"{n} of {len(wanted)} samples have been taken: they are in {path}"
+
+
+def _show_measured(sweep: Sweep, recording: Recording, output: Path, *, plot: bool) -> int:
+    outcome = _show(recording)
+    if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
+        _draw(output, output.parent / "figures", sweep.name)
     return outcome
 
 
-def _show_measured(sweep: Sweep, recording: Recording, output: Path, *, plot: bool) -> bool:
-    """Show what has been measured; return whether something failed."""
+def _show(recording: Recording, more: Iterable[str] = ()) -> int:
+    """Show a recording, and what makes it uncertain; return whether something failed."""
     click.echo(status_module.table(recording))
-    _give_advice(recording)
-    if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
-        _draw(output, output.parent / "figures", sweep.name)
-    return any(row.failure for row in rows(recording))
+    for line in more:
+        _say(line, err=False)
+    click.echo()
+    for line in status_module.advice(recording):
+        _say(f"note: {line}", err=False)
+    click.echo()
+    return _FAILED if any(row.failure for row in rows(recording)) else 0
+
+
+def _skipped(recording: Recording) -> dict[str, str]:
+    return dict(recording.header.settings.get("skipped", {}))
+
+
+def _short(skipped: Iterable[str]) -> int:
+    """Return the exit status of what was skipped; the peer's second build need not be there."""
+    return _SKIPPED if any(not one.startswith(f"{PEER_FROM_SOURCE} ") for one in skipped) else 0
+
+
+def _worst(outcomes: set[int]) -> int:
+    """Return the exit status of all: what failed counts more than what was skipped."""
+    return _FAILED if _FAILED in outcomes else max(outcomes, default=0)
 
 
 def _installation(text: str) -> tuple[str, tuple[Path, Path]]:
@@ -214,10 +235,21 @@ def _file_name(sweep: Sweep, shard: tuple[int, int]) -> str:
     return f"{sweep.name}.jsonl" if parts == 1 else f"{sweep.name}.{part}of{parts}.jsonl"
 
 
-def _announcement(sweep: Sweep, plan: Plan, path: Path) -> str:
-    begun = _read(path)
+def _say_what_is_planned(sweep: Sweep, plan: Plan, path: Path, *, only_noisy: bool) -> int:
+    """Say what is to be done, and what cannot be; return what of that the exit status has."""
+    begun, total = _read(path), len(plan.skipped) + len(plan.cases)
+    for reason, n in Counter(plan.skipped.values()).items():
+        _say(f"{n} of {total} cases of {plan.sweep} are skipped: {reason}")
+    hopeless = status_module.hopeless(begun) if begun is not None and not plan.retry else []
+    for line in hopeless:
+        _say(f"{plan.sweep}: {line}")
     time_left = duration(estimate(plan, begun, _reference(sweep)))
-    return f"{sweep.name} ({sweep.about}): {_wanted(plan)}, about {time_left} to go, to {path}"
+    click.echo(f"{sweep.name} ({sweep.about}): {_wanted(plan)}, about {time_left} to go, to {path}")
+    if not plan.cases:
+        _say(f"{sweep.name}: {_why_nothing(plan, only_noisy)}")
+    if hopeless or not (plan.cases or plan.skipped or only_noisy):
+        return _FAILED
+    return _short(plan.skipped)
 
 
 def _wanted(plan: Plan) -> str:
@@ -242,37 +274,8 @@ def _read(path: Path) -> Recording | None:
         return None
 
 
-def _say_what_is_skipped(plan: Plan) -> None:
-    reasons: dict[str, int] = {}
-    for reason in plan.skipped.values():
-        reasons[reason] = reasons.get(reason, 0) + 1
-    total = len(plan.skipped) + len(plan.cases)
-    for reason, n in reasons.items():
-        _say(f"{n} of {total} cases of {plan.sweep} are skipped: {reason}")
-
-
-def _say_what_is_given_up(plan: Plan, begun: Recording | None) -> bool:
-    """Say which cases stay as they are, as they fail every time; whether there are any."""
-    lines = status_module.hopeless(begun) if begun is not None and not plan.retry else []
-    for line in lines:
-        _say(f"{plan.sweep}: {line}")
-    return bool(lines)
-
-
-def _is_short(skipped: Iterable[str]) -> bool:
-    """Whether cases were skipped that a complete run has: not all need the peer's second build."""
-    return any(not name.startswith(f"{PEER_FROM_SOURCE} ") for name in skipped)
-
-
 def _say(line: str, *, err: bool = True) -> None:
     click.echo(plain(line), err=err)
-
-
-def _give_advice(recording: Recording) -> None:
-    click.echo()
-    for line in status_module.advice(recording):
-        _say(f"note: {line}", err=False)
-    click.echo()
 
 
 def _why_nothing(plan: Plan, only_noisy: bool) -> str:
@@ -281,16 +284,6 @@ def _why_nothing(plan: Plan, only_noisy: bool) -> str:
     if plan.skipped:
         return "none of its cases can run here"
     return f"part {plan.shard} has no cases: take fewer parts"
-
-
-def _say_what_is_kept(plan: Plan, path: Path) -> None:
-    wanted = [step for step in plan.steps() if not step.case.timeline]
-    n = len(wanted) - len(left(wanted, _read(path), retry=True))
-    click.echo(err=True)
-    _say(
-        f"{n} of {len(wanted)} samples have been taken: they are in {path}, and the same command"
-        " goes on from there"
-    )
 
 
 @cli.command("list")
@@ -332,22 +325,16 @@ def status(records: tuple[Path, ...]) -> int:
     paths = records or tuple(sorted(RESULTS.glob("*.jsonl")))
     if not paths:
         raise RecordError(f"there are no records in {RESULTS}: python -m bench run makes them")
-    outcome = 0
+    outcomes = set()
     for path in paths:
         recording = read(path, unfinished=True)
-        _say(f"{path}: {recording.header.experiment}, {_completeness(recording)}", err=False)
-        missing = _missing(recording)
-        recording = settled(recording)
-        click.echo(status_module.table(recording))
-        for reason in sorted(set(recording.header.settings.get("skipped", {}).values())):
-            _say(f"skipped: {reason}", err=False)
-        _give_advice(recording)
-        failed = any(row.failure for row in rows(recording))
-        if failed or missing:
-            outcome = _FAILED
-        elif _is_short(recording.header.settings.get("skipped", {})) and not outcome:
-            outcome = _SKIPPED
-    return outcome
+        missing, skipped = _missing(recording), _skipped(recording)
+        what = f"{recording.header.experiment}, {_completeness(recording, missing)}"
+        _say(f"{path}: {what}", err=False)
+        reasons = [f"skipped: {reason}" for reason in sorted(set(skipped.values()))]
+        outcomes |= {_show(settled(recording), reasons), _short(skipped)}
+        outcomes.add(_FAILED if missing else 0)
+    return _worst(outcomes)
 
 
 def _missing(recording: Recording) -> int:
@@ -360,14 +347,13 @@ def _missing(recording: Recording) -> int:
         return 0
     without = {PEER_FROM_SOURCE} - {sample.implementation for sample in recording.samples}
     names = {case.name for case in plan.cases if case.implementation not in without}
-    names -= settings.get("skipped", {}).keys()
+    names -= _skipped(recording).keys()
     if any(header.settings.get("shard") != "1/1" for header in recording.headers[1:]):
         names = set()  # merged of shards: what is missing of it was missing in them
     return sum(step.case.name in names for step in left(plan.steps(), recording))
 
 
-def _completeness(recording: Recording) -> str:
-    missing = _missing(recording)
+def _completeness(recording: Recording, missing: int) -> str:
     taken = f"{len(recording.samples)} samples of {recording.header.settings.get('size')} size"
     if recording.superseded:
         taken += f", besides {len(recording.superseded)} that failed and were repeated"
