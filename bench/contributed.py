@@ -33,24 +33,15 @@ from spead_tutorial.results.tables import plain
 LADDER = RESULTS / "ladder.jsonl"
 MACHINES = RESULTS / "machines"
 
-_FAILED = 1
 _SWEEP = "ladder"
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\.jsonl")
 _REVISION = re.compile(r"[0-9a-f]{7,40}")
 _BUILD = re.compile(r"[\w-]+-build|spead2")  # versions of what is measured only where it is there
 #: What has to be known of a machine. Other facts may be null, as not every machine tells them.
 _KNOWN = {
-    "machine": (
-        "cpu",
-        "architecture",
-        "cores",
-        "usable_cores",
-        "memory_bytes",
-        "kernel",
-        "virtualisation",
-    ),
-    "lab": ("kind", "mtu"),
-    "versions": ("spead_tutorial", "python", "numpy", "compiler"),
+    "machine": "cpu architecture cores usable_cores memory_bytes kernel virtualisation",
+    "lab": "kind mtu",
+    "versions": "spead_tutorial python numpy compiler",
 }
 
 
@@ -96,8 +87,7 @@ def _texts(value: object) -> Iterator[str]:
             yield from _texts(element)
 
 
-# ---------------------------------------------------------------------------------------
-# Where it was measured, and how
+# ---- Where it was measured, and how ----
 
 
 def _measured_where(recording: Recording) -> Iterator[str]:
@@ -123,21 +113,18 @@ def _facts(header: Header) -> Iterator[str]:
     ours = read(LADDER).header
     for part in ("machine", "lab", "settings", "versions"):
         have, expected = getattr(header, part), getattr(ours, part)
-        for name in have.keys() - expected.keys():
+        for name in have.keys() ^ expected.keys():
             if not (part == "versions" and _BUILD.fullmatch(name)):
-                yield f"{part}.{name} is nothing that a record has"
-        for name in expected.keys() - have.keys():
-            if not (part == "versions" and _BUILD.fullmatch(name)):
-                yield f"{part}.{name} is missing"
-        for name in _KNOWN.get(part, ()):
+                what = "nothing that a record has" if name in have else "missing"
+                yield f"{part}.{name} is {what}"
+        for name in _KNOWN.get(part, "").split():
             if name in have and have[name] in (None, ""):
                 yield f"{part}.{name} is not known"
     if header.lab.get("kind") not in KINDS:
         yield f"it was not measured in a lab of kind {', '.join(KINDS)}: spead-tutorial doctor"
 
 
-# ---------------------------------------------------------------------------------------
-# What was measured
+# ---- What was measured ----
 
 
 def _measured(recording: Recording) -> Iterator[str]:
@@ -180,12 +167,12 @@ def _why_not(sample: Sample, header: Header) -> str | None:
     there = (DEVICE, header.lab.get("kind"))
     if (sample.device, sample.kind) not in (there, ("lo", "loopback")):
         return f"it was sent to {sample.device}, which is not the lab's"
-    claims = {field.name: getattr(sample, field.name) for field in dataclasses.fields(Report)}
-    counts = sample.counted_packets, sample.counted_bytes
-    optional = {field.name for field in dataclasses.fields(Report) if field.default is None}
-    if None in counts or any(claims[name] is None for name in claims.keys() - optional):
+    fields = dataclasses.fields(Report)
+    claims = {field.name: getattr(sample, field.name) for field in fields}
+    needed = [claims[field.name] for field in fields if field.default is not None]
+    n_packets, n_bytes = sample.counted_packets, sample.counted_bytes
+    if n_packets is None or n_bytes is None or None in needed:
         return "it does not say what was sent and counted"
-    n_packets, n_bytes = (count or 0 for count in counts)
     counted = Counters(sample.kind, n_packets, n_bytes, 0, n_packets, n_bytes, 0)
     received = None
     if sample.received_packets is not None:  # of chapter 2; how many bytes, no record says
@@ -204,8 +191,7 @@ def _several(what: str, which: Sequence[str]) -> Iterator[str]:
         yield f"{what}: {which[0]}{more}"
 
 
-# ---------------------------------------------------------------------------------------
-# The command
+# ---- The command ----
 
 
 @click.command()
@@ -222,15 +208,14 @@ def check(paths: tuple[Path, ...]) -> int:
     Example: python -m bench check results/bench/ladder.jsonl
     """
     user = getpass.getuser()
-    outcome = 0
+    refused = False
     for path in paths:
         found = problems(path, "" if user == "root" else user)
+        refused = refused or bool(found)
         for line in found:
             click.echo(plain(f"{path}: {line}"), err=True)
-        if found:
-            outcome = _FAILED
-        else:
+        if not found:
             recording = read(path)
             words = f"{name_of(recording.header)}, {recording.rounds} rounds"
             click.echo(plain(f"{path}: can be contributed ({words})"))
-    return outcome
+    return int(refused)
