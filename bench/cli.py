@@ -57,8 +57,7 @@ def cli() -> None:
     """
 
 
-# ---------------------------------------------------------------------------------------
-# Measuring
+# ---- Measuring ----
 
 
 @cli.command()
@@ -308,8 +307,7 @@ cli.add_command(timing)
 cli.add_command(where)
 
 
-# ---------------------------------------------------------------------------------------
-# Reading records
+# ---- Reading records ----
 
 
 @cli.command()

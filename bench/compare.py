@@ -60,8 +60,7 @@ class Comparison:
     machines: tuple[tuple[str, Drift], ...]  # what each is called, and what it did
 
 
-# ---------------------------------------------------------------------------------------
-# What is held against what
+# ---- What is held against what ----
 
 
 def compare(
@@ -144,8 +143,7 @@ def _partner(
     return []
 
 
-# ---------------------------------------------------------------------------------------
-# Judging
+# ---- Judging ----
 
 
 def _judge(
@@ -219,8 +217,7 @@ def _scipy_stats() -> Any:
     return stats
 
 
-# ---------------------------------------------------------------------------------------
-# Saying it
+# ---- Saying it ----
 
 
 def table(found: Comparison) -> str:
@@ -277,8 +274,7 @@ def _kind(ratio: Estimate) -> str:
     return "95 % interval" if ratio.n >= FEWEST else f"range of {ratio.n}"
 
 
-# ---------------------------------------------------------------------------------------
-# The command
+# ---- The command ----
 
 
 def _threshold(text: str) -> tuple[int | None, float]:

@@ -128,17 +128,15 @@ def cli(heaps: int, output: Path) -> int:
 
     Example: python -m bench.flat_memory -n 100000 -o results/bench
     """
-    flat = True
     settings = {"warm_up": WARM_UP, "most_growth_bytes": MOST_GROWTH}
     with locked(output), Lab() as lab:
-        first = header("flat-memory", lab.facts(), settings)
+        first, watched = header("flat-memory", lab.facts(), settings), []
         with Writer(output / RECORD, first) as writer:
             for number, language in CASES:
-                memory = watch(lab, number, language, heaps)
-                writer.add(memory)
-                click.echo(memory)
-                flat = flat and memory.flat
-    return int(not flat)
+                watched.append(watch(lab, number, language, heaps))
+                writer.add(watched[-1])
+                click.echo(watched[-1])
+    return int(not all(memory.flat for memory in watched))
 
 
 if __name__ == "__main__":

@@ -88,8 +88,7 @@ def take(lab: Lab, step: Step, heaps: int) -> Received:
     return begun.received(heaps, 7, (lab.device, lab.kind), failure, measured)
 
 
-# ---------------------------------------------------------------------------------------
-# Sending, while a program receives
+# ---- Sending, while a program receives ----
 
 
 def _run(lab: Lab, case: Case, setting: Setting, heaps: int, ends: Ends) -> dict[str, Any]:
@@ -152,8 +151,7 @@ def _wait_until_read(receiver: socket.socket) -> None:
         time.sleep(0.001)
 
 
-# ---------------------------------------------------------------------------------------
-# The account
+# ---- The account ----
 
 
 def _accounted(case: Case, heaps: int, **counted: Any) -> tuple[dict[str, Any], str | None]:

@@ -119,8 +119,7 @@ def interpreter(implementation: str) -> list[str]:
     return ["env", f"PYTHONPATH={_FROM_SOURCE}"] * built_here + [sys.executable]
 
 
-# ---------------------------------------------------------------------------------------
-# What they are made of
+# ---- What they are made of ----
 
 
 def build_key(name: str) -> str:
@@ -157,8 +156,7 @@ def build_of(*paths: Path) -> str:
     return digest.hexdigest()[:12]
 
 
-# ---------------------------------------------------------------------------------------
-# Times
+# ---- Times ----
 
 
 def take_timeline(lab: Lab, case: Case, heaps: int = 24) -> Timeline:

@@ -29,7 +29,7 @@ from bench.sweeps import LOST, RECEIVERS, Size, Sweep
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
-from spead_tutorial.measure.baselines import CEILING, PEER
+from spead_tutorial.measure.baselines import PEER
 from spead_tutorial.measure.case import WARM_UP, Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
@@ -123,8 +123,7 @@ def _plain(case: Case) -> bool:
     return not special and find_chapter(case.program).takes_destination
 
 
-# ---------------------------------------------------------------------------------------
-# How much, and how long
+# ---- How much, and how long ----
 
 
 def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
@@ -134,10 +133,8 @@ def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
     if case.heaps is not None:
         return case.heaps if warm_up is not None else max(1, case.heaps // WARM_UP)
     n_bytes = size.most_bytes / WARM_UP
-    none = (CEILING, *RECEIVERS)
-    chapter = find_chapter(case.program) if case.program not in none else None
-    if chapter is not None and chapter.name == "tut_2_send":
-        return chapter.heaps
+    if case.program == "tut_2_send":
+        return find_chapter(case.program).heaps
     if case.random or case.program == "tut_4_send_perf":
         n_bytes /= WARM_UP  # random numbers: one knows that they are slow
     if warm_up is not None and warm_up.rate is not None:
@@ -189,8 +186,7 @@ def _search_lasts(step: Step, size: Size, speeds: _Speeds) -> float:
     return search.heaps_of_a_run(heap_size, rate, size.most_bytes) * heap_size / rate
 
 
-# ---------------------------------------------------------------------------------------
-# One sample at a time on a machine, whoever measures, and in whatever folder
+# ---- One sample at a time on a machine, whoever measures, and in whatever folder ----
 
 #: Not where ``TMPDIR`` says: that may differ from user to user.
 LOCK = Path("/tmp/spead-tutorial-measures")
@@ -222,8 +218,7 @@ def _opened(path: Path) -> int:
             return fd
 
 
-# ---------------------------------------------------------------------------------------
-# Doing it
+# ---- Doing it ----
 
 
 def measure(
@@ -292,13 +287,12 @@ def _lab(plan: Plan) -> Lab:
 
 def _header(plan: Plan, lab: Lab) -> Header:
     """Return what a record says of where its samples were taken, and with what."""
+    where, software = Device(lab).facts(), versions()
     if _receives(plan):
-        where = receivers.facts(lab)
-        if any(case.program == LOST for case in plan.cases):
-            where |= {"kind": lab.kind, "mtu": lab.mtu}
-        return header(plan.sweep, where, plan.settings,
-                      versions() | receivers.versions())  # fmt: skip
-    return header(plan.sweep, Device(lab).facts(), plan.settings, versions())
+        where, software = receivers.facts(lab), software | receivers.versions()
+    if any(case.program == LOST for case in plan.cases):
+        where |= {"kind": lab.kind, "mtu": lab.mtu}
+    return header(plan.sweep, where, plan.settings, software)
 
 
 def versions() -> dict[str, str | None]:
@@ -309,11 +303,10 @@ def versions() -> dict[str, str | None]:
     return found | {build_key(name): build for name, build in builds().items()}
 
 
-# ---------------------------------------------------------------------------------------
-# Once more, where it was noisy
+# ---- Once more, where it was noisy ----
 
 
-def noisy_cases(recording: Recording) -> set[str]:
+def _noisy_cases(recording: Recording) -> set[str]:
     """Return the cases whose rate has an interval that is too wide."""
     rates: dict[str, list[float]] = {}
     for sample in search.settled(recording).samples:
@@ -336,7 +329,7 @@ def again(plan: Plan, recording: Recording, more: int) -> Plan:
     """
     hopeless = {} if plan.retry else given_up(recording.samples, recording.superseded)
     cases = [case for case in plan.cases if not case.timeline and case.name not in hopeless]
-    noisy = noisy_cases(recording)
+    noisy = _noisy_cases(recording)
     companies = {_company(case) for case in cases if case.name in noisy}
     attempts = {
         (one.case, one.round, one.warm_up): one.attempt + 1

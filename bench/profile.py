@@ -133,8 +133,7 @@ def _perf(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-# ---------------------------------------------------------------------------------------
-# The command
+# ---- The command ----
 
 RESULTS = Path("results", "profile")
 _SECONDS = 3.0

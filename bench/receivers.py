@@ -119,8 +119,7 @@ def versions() -> dict[str, str | None]:
     return {build_key("receivers"): build_of(*bare, *drivers, *peers)}
 
 
-# ---------------------------------------------------------------------------------------
-# What is started
+# ---- What is started ----
 
 
 def missing(case: Case) -> str | None:
@@ -196,8 +195,7 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
     return blast.blast(case, heaps, *more, rate=_rate(case), payload=payload)
 
 
-# ---------------------------------------------------------------------------------------
-# A sample
+# ---- A sample ----
 
 
 def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
@@ -282,8 +280,7 @@ def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[R
     return search.look(functools.partial(take, lab, step), step, warm_up, size.most_bytes)
 
 
-# ---------------------------------------------------------------------------------------
-# A sample of chapter 9's, as one runs it
+# ---- A sample of chapter 9's, as one runs it ----
 
 
 def _take_delivery(lab: Lab, step: Step, receiver: Receiver, heaps: int) -> Received:

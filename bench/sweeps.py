@@ -71,8 +71,7 @@ class Sweep:
         return self.cases if size.name == "full" else self.quick
 
 
-# ---------------------------------------------------------------------------------------
-# What they are made of
+# ---- What they are made of ----
 
 #: Implementation, language and name of a program.
 _Program = tuple[str, str, str]
@@ -135,8 +134,7 @@ _STREAMS_SIZES = (8 * KIB, 64 * KIB, MIB)
 #: What a bare loop does with the bytes.
 _WAYS = ("", "zero-copy", "zero-copy, huge pages")
 
-# ---------------------------------------------------------------------------------------
-# Sweeps of senders
+# ---- Sweeps of senders ----
 
 
 def _ladder() -> Sweep:
@@ -276,8 +274,7 @@ def _equal_packets() -> Sweep:
     )
 
 
-# ---------------------------------------------------------------------------------------
-# Sweeps of receivers
+# ---- Sweeps of receivers ----
 
 #: Who receives heaps, and who receives chunks of them. The language of the peer's library is C++;
 #: it stands as "c", as it is what C is held against.

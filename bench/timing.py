@@ -151,8 +151,7 @@ Taken: TypeAlias = Latency | Rate | Spacing
 _LINE = msgspec.json.Decoder(Taken)
 
 
-# ---------------------------------------------------------------------------------------
-# Taking one
+# ---- Taking one ----
 
 
 def _program(name: str, implementation: str, variant: str) -> list[str]:
@@ -238,8 +237,7 @@ def bursts(seen: np.ndarray[Any, Any], rate: float, share: float) -> dict[str, i
     }
 
 
-# ---------------------------------------------------------------------------------------
-# Taking all
+# ---- Taking all ----
 
 
 def _asked(what: str, who: Iterable[tuple[str, str]], number: int) -> list[Taken]:
@@ -301,8 +299,7 @@ def _settings(what: str, size: Amount) -> dict[str, Any]:
     return dataclasses.asdict(size) | {"warm_up": WARM_UP}
 
 
-# ---------------------------------------------------------------------------------------
-# What it comes to
+# ---- What it comes to ----
 
 
 #: All that was taken of one thing: a row.

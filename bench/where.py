@@ -71,8 +71,7 @@ SIZES = {
 }
 
 
-# ---------------------------------------------------------------------------------------
-# Which part of sending heaps a function is
+# ---- Which part of sending heaps a function is ----
 
 _SEND = re.compile(r"udp(v6)?_sendmsg")
 _SENDING = re.compile(r"sendm?msg")
@@ -189,8 +188,7 @@ def sorted_out(looks: Iterable[Look]) -> tuple[Counter[str], Counter[str], Count
     return own, others, unsorted
 
 
-# ---------------------------------------------------------------------------------------
-# Taking it
+# ---- Taking it ----
 
 
 def _heaps(step: Step, warmed_up: Sample | None, size: Effort) -> int:
@@ -246,8 +244,7 @@ def measure(size: Effort, path: Path) -> Recording:
     return read(path)
 
 
-# ---------------------------------------------------------------------------------------
-# What it comes to
+# ---- What it comes to ----
 
 
 def table(recording: Recording) -> str:

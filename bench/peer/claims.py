@@ -17,6 +17,13 @@ from numpy.typing import NDArray
 
 from spead_tutorial.chapters.report import PROGRAM, Usage
 
+#: Options that take a number: default, and what it is of.
+_NUMBERS = (
+    ("-w", 0, "HEAPS", "heaps that warm up"),
+    ("-H", 1 << 20, "BYTES", "bytes of samples in a heap"),
+    ("-p", 9000, "BYTES", "bytes in a packet at most"),
+    ("-r", 4, "HEAPS", "heaps that may wait to be got"),
+)
 _BUFFER = 8 * 1024 * 1024
 #: How heaps come to be incomplete: others take their room, or the stream ends.
 _HOW = ("evicted", "flushed")
@@ -27,16 +34,8 @@ def parser_of(doc: str | None) -> argparse.ArgumentParser:
     example = f"example: {PROGRAM}.py spead_tutorial 127.0.0.1 8888"
     parser = argparse.ArgumentParser(description=doc, epilog=example)
     parser.add_argument("library", choices=["spead_tutorial", "spead2"])
-    parser.add_argument("-w", type=int, default=0, metavar="HEAPS", help="heaps that warm up")
-    parser.add_argument(
-        "-H", type=int, default=1 << 20, metavar="BYTES", help="bytes of samples in a heap"
-    )
-    parser.add_argument(
-        "-p", type=int, default=9000, metavar="BYTES", help="bytes in a packet at most"
-    )
-    parser.add_argument(
-        "-r", type=int, default=4, metavar="HEAPS", help="heaps that may wait to be got"
-    )
+    for option, default, what, about in _NUMBERS:
+        parser.add_argument(option, type=int, default=default, metavar=what, help=about)
     parser.add_argument(
         "--check", action="store_true", help="see whether the samples are those of blast --fill"
     )
