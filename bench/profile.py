@@ -46,7 +46,6 @@ class Frame:
 
     @property
     def of_kernel(self) -> bool:
-        """Whether it is the kernel's."""
         return self.file.startswith("[") and self.file not in ("[vdso]", "[unknown]")
 
 
@@ -80,7 +79,7 @@ def _has_kernel_names() -> bool:
         return any(int(line.split()[0], 16) for _, line in zip(range(100), lines, strict=False))
 
 
-def run_with_perf(place: Place, step: Step, heaps: int, seen: Path) -> Sent:
+def looked_at(place: Place, step: Step, heaps: int, seen: Path) -> Sent:
     """Run a case's program, and look at it: what was seen is in a file."""
     case, record = step.case, ["perf", "record", "-q", *_EVENT, "-o", str(seen), "--"]
     program, options = find_chapter(case.program), case.options(heaps)
@@ -94,11 +93,6 @@ def run_with_perf(place: Place, step: Step, heaps: int, seen: Path) -> Sent:
 def stacks(path: Path) -> list[Look]:
     """Read what was seen."""
     return list(_looks(_script(path, "-F", "pid,tid,time,ip,sym,dso").splitlines()))
-
-
-def write(path: Path, output: Path) -> None:
-    """Write what was seen as text, as speedscope and others read it."""
-    output.write_text(_script(path))
 
 
 def _script(path: Path, *options: str) -> str:
@@ -164,39 +158,33 @@ def tool_for(language: str, wanted: str | None) -> str:
 
 
 def _profile(case: Case, seconds: float, tool: str, path: Path) -> None:
-    """Run a program for about so long, and write what was seen."""
-    look = _with_py_spy if tool == "py-spy" else _with_perf
-    with Lab() as lab:
-        place = Device(lab)
+    """Run a program for about so long, and write what was seen, as speedscope reads it."""
+    with Lab() as lab, tempfile.TemporaryDirectory() as folder:
+        place, seen = Device(lab), Path(folder, "perf.data")
         first = take(place, Step(0, True, case), 1 + (64 << 20) // case.heap_size)
         if first.rate is None:
             raise ProgramError(first.failure or "it told no rate")
-        look(place, case, 2 + round(first.rate * seconds / case.heap_size), path)
+        heaps = 2 + round(first.rate * seconds / case.heap_size)
+        if tool == "py-spy":
+            _with_py_spy(place, case, heaps, path)
+            return
+        sample = looked_at(place, Step(0, False, case), heaps, seen)
+        if sample.failure is not None:
+            raise ProgramError(sample.failure)
+        path.write_text(_script(seen))
 
 
 def _with_py_spy(place: Place, case: Case, heaps: int, path: Path) -> None:
+    """Run a program by py-spy, whose words are among its own: nobody reads what it reports."""
     chapter = find_chapter(case.program)
     looks = ["--native", "--threads", "-r", str(_PY_SPY_LOOKS_PER_S)]
-    options = ["-f", "speedscope", *looks, "-o", str(path)]
-    place = place.fitting(chapter.takes_destination)
-    with place.watching() as watched:
+    looker = [str(_py_spy()), "record", "-f", "speedscope", *looks, "-o", str(path), "--"]
+    with place.fitting(chapter.takes_destination).watching() as watched:
         to = watched.destination if chapter.takes_destination else None
         program = command(chapter, case.language, case.options(heaps), to)
-        argv = [str(_py_spy()), "record", *options, "--", *program]
-        done = finish(place.run, "py-spy", argv, TIMEOUT_S)
+        done = finish(place.run, "py-spy", [*looker, *program], TIMEOUT_S)
     if done.status != 0:
         raise ProgramError(done.complaint)
-
-
-def _with_perf(place: Place, case: Case, heaps: int, path: Path) -> None:
-    seen = path.with_suffix(".data")
-    try:
-        sample = run_with_perf(place, Step(0, False, case), heaps, seen)
-        if sample.failure is not None:
-            raise ProgramError(sample.failure)
-        write(seen, path)
-    finally:
-        seen.unlink(missing_ok=True)
 
 
 @click.command()

@@ -128,7 +128,6 @@ _CYTHON = re.compile(r"__pyx_(?:f|pf|pw)_14spead_tutorial_5_core_(?:\d+[A-Z]\w*?
 
 
 def part_of(frames: Sequence[Frame], own: bool) -> str:
-    """Return the part that a stack is of."""
     kernel = [frame.name for frame in frames if frame.of_kernel]
     return _of_kernel(kernel) or _of_program([f for f in frames if not f.of_kernel], own)
 
@@ -199,12 +198,11 @@ def _heaps(step: Step, warmed_up: Sample | None, size: Effort) -> int:
 
 
 def _look(lab: Lab, step: Step, heaps: int) -> Split:
-    """Run a case's program and look at it."""
     case = step.case
     split = Split(case.name, step.number, case.program, case.language, heaps, case.heap_size)
     with tempfile.TemporaryDirectory() as folder:
         seen = Path(folder, "perf.data")
-        sample = profile.run_with_perf(Device(lab), step, heaps, seen)
+        sample = profile.looked_at(Device(lab), step, heaps, seen)
         if sample.failure is not None:
             return replace(split, failure=sample.failure)
         own, others, unsorted = sorted_out(profile.stacks(seen))
