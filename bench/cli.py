@@ -407,5 +407,4 @@ def merge(records: tuple[Path, ...], output: Path) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and end the process."""
     sys.exit(finish(cli, "python -m bench", arguments))

@@ -53,8 +53,6 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """All points of a comparison."""
-
     verdicts: tuple[Verdict, ...]  # in the order of sizes
     thresholds: Thresholds  # a ratio has to be away from one, and from the drift, by more than this
     machines: tuple[tuple[str, Drift], ...]  # what each is called, and what it did

@@ -231,7 +231,6 @@ class _Begun:
         return [case for case in cases if case.name not in skipped]
 
     def recording(self) -> Recording:
-        """Return all of it."""
         return parse([json.dumps(line) for line in (object_of(self._header), *self._lines)], "it")
 
     def text(self, cases: Iterable[Case]) -> str:
@@ -254,7 +253,6 @@ class _Begun:
             self._lines.append(record)
 
     def close(self) -> None:
-        """Close the hosts' records."""
         for writer in self._writers.values():
             writer.close()
 

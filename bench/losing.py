@@ -51,7 +51,6 @@ class Setting:
 
     @classmethod
     def of(cls, variant: str) -> "Setting":
-        """Read a variant's words."""
         setting = cls()
         for word in words_of(variant):
             match word.split():

@@ -39,7 +39,6 @@ _SO_ZEROCOPY = 60
 
 
 def find_installation(python: str) -> tuple[Path, Path]:
-    """Find the package of another environment."""
     source = (
         "import spead_tutorial._core, pathlib; print(pathlib.Path(spead_tutorial.__file__).parent)"
     )

@@ -66,7 +66,6 @@ class Plan:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a record says of it."""
         return {
             "size": self.size.name,
             "rounds": self.rounds,
@@ -93,7 +92,6 @@ def plan_of(
     shard: tuple[int, int] = (1, 1),
     others: Sequence[str] = (),
 ) -> Plan:
-    """Plan the measuring of a sweep."""
     cases = cases_of(sweep, size, shard)
     for name in others:
         cases += [
@@ -144,46 +142,39 @@ def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
 
 def estimate(plan: Plan, begun: Recording | None, known: Recording | None) -> float:
     """Estimate how many seconds a plan takes."""
-    speeds = {**_speeds(known), **_speeds(begun)}
-    return sum(
-        _START_S + (0 if step.case.timeline else _lasts(step, plan.size, speeds))
-        for step in left(plan.steps(), begun, retry=plan.retry)
-    )
+    like = {**_with_rates(known), **_with_rates(begun)}
+    steps = left(plan.steps(), begun, retry=plan.retry)
+    return sum(_START_S + _lasts(step, plan.size, like) for step in steps)
 
 
 #: Samples that warmed a case up, or that count, by its name and whether they warm up.
-_Speeds = dict[tuple[str, bool], list[Sample]]
+_Like = dict[tuple[str, bool], list[Sample]]
 
 
-def _speeds(recording: Recording | None) -> _Speeds:
-    found: _Speeds = {}
+def _with_rates(recording: Recording | None) -> _Like:
+    found: _Like = {}
     for sample in recording.samples if recording is not None else ():
         if sample.rate is not None:
             found.setdefault((sample.case, sample.warm_up), []).append(sample)
     return found
 
 
-def _lasts(step: Step, size: Size, speeds: _Speeds) -> float:
+def _lasts(step: Step, size: Size, like: _Like) -> float:
     """Estimate how many seconds a sample lasts: what it would send, at the rate it had before."""
-    name = step.case.name
-    if step.case.search:
-        return _RUNS * (_RUN_S + _search_lasts(step, size, speeds))
-    like = speeds.get((name, step.warm_up)) or speeds.get((name, False)) or []
-    rates = [sample.rate for sample in like if sample.rate is not None]
+    case, name = step.case, step.case.name
+    if case.timeline:
+        return 0.0
+    mine = like.get((name, step.warm_up and not case.search)) or like.get((name, False)) or []
+    rates = [search.offered(one) if case.search else one.rate or _GUESS for one in mine]
     rate = statistics.median(rates) if rates else _GUESS
-    warm_up = next(iter(speeds.get((name, True), ())), None)
+    if case.search:
+        heaps = search.heaps_of_a_run(case.heap_size, rate, size.most_bytes)
+        return _RUNS * (_RUN_S + heaps * case.heap_size / rate)
+    warm_up = next(iter(like.get((name, True), ())), None)
     if warm_up is None and not step.warm_up:
         return min(size.most_bytes / rate, size.longest_s)
-    heaps = _heaps(step.case, size, None if step.warm_up else warm_up)
-    return heaps * step.case.heap_size / rate
-
-
-def _search_lasts(step: Step, size: Size, speeds: _Speeds) -> float:
-    """Estimate how many seconds a run of a search lasts, at the rates that it had before."""
-    like = speeds.get((step.case.name, False)) or []
-    rate = statistics.median(map(search.offered, like)) if like else _GUESS
-    heap_size = step.case.heap_size
-    return search.heaps_of_a_run(heap_size, rate, size.most_bytes) * heap_size / rate
+    heaps = _heaps(case, size, None if step.warm_up else warm_up)
+    return heaps * case.heap_size / rate
 
 
 # ---- One sample at a time on a machine, whoever measures, and in whatever folder ----
@@ -307,7 +298,6 @@ def versions() -> dict[str, str | None]:
 
 
 def _noisy_cases(recording: Recording) -> set[str]:
-    """Return the cases whose rate has an interval that is too wide."""
     rates: dict[str, list[float]] = {}
     for sample in search.settled(recording).samples:
         if not sample.warm_up and sample.rate is not None:

@@ -79,7 +79,6 @@ class Ends:
     receiver: socket.socket
 
     def start(self, argv: Sequence[str], **how: Any) -> subprocess.Popen[str]:
-        """Start a program that is given both."""
         fds = self.sender.fileno(), self.receiver.fileno()
         return subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=fds, **how)
 
@@ -107,7 +106,6 @@ def open_lab() -> Lab:
 
 
 def facts(lab: Lab) -> dict[str, Any]:
-    """Return what a record says of the place."""
     return {"kind": "loopback", "rootless": lab.rootless, "mtu": _LOOPBACK_MTU}
 
 

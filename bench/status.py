@@ -62,7 +62,6 @@ def _marks(row: Row) -> str:
 
 
 def table(recording: Recording) -> str:
-    """Write a recording as a table."""
     found, stopped = _sorted(recording), given_up(recording.samples, recording.superseded)
 
     def failure(row: Row) -> str | None:

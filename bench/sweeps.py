@@ -67,7 +67,6 @@ class Sweep:
     chapters: tuple[str, ...] = ()
 
     def of(self, size: Size) -> tuple[Case, ...]:
-        """Return the cases of a run of some size."""
         return self.cases if size.name == "full" else self.quick
 
 

@@ -266,7 +266,6 @@ def _taken(lab: Lab, asked: Taken, size: Amount) -> Taken:
 
 
 def measure(what: str, size: Amount, path: Path) -> list[Taken]:
-    """Take all of a record: rounds, each of which has everything."""
     with Lab() as lab:
         who, skipped = _who_can(what)
         for name, reason in skipped.items():
@@ -373,7 +372,6 @@ def table(taken: Sequence[Taken]) -> str:
 
 
 def read(path: Path) -> list[Taken]:
-    """Read a record that `measure` wrote."""
     lines = path.read_text().splitlines()[1:]
     if not lines:
         raise RecordError(f"{path.name} is no record of python -m bench timing")
