@@ -75,13 +75,11 @@ class Setting:
 
 def take(lab: Lab, step: Step, heaps: int) -> Received:
     """Send heaps into a bottleneck, and count what becomes of them."""
-    case, setting = step.case, Setting.of(step.case.variant)
-    begun = Begun(step)
+    setting, begun = Setting.of(step.case.variant), Begun(step)
     measured: dict[str, Any] = {}
     with connected(lab, setting.buffer, veth=True) as ends:
         try:
-            counted = _run(lab, case, setting, heaps, ends)
-            measured, failure = _accounted(case, heaps, **counted)
+            measured, failure = _run(lab, step.case, setting, heaps, ends)
         except ProgramError as error:
             failure = str(error)
     return begun.received(heaps, 7, (lab.device, lab.kind), failure, measured)
@@ -90,55 +88,51 @@ def take(lab: Lab, step: Step, heaps: int) -> Received:
 # ---- Sending, while a program receives ----
 
 
-def _run(lab: Lab, case: Case, setting: Setting, heaps: int, ends: Ends) -> dict[str, Any]:
-    """Return what both sides counted, and the journey of the packets between them."""
+def _run(
+    lab: Lab, case: Case, setting: Setting, heaps: int, ends: Ends
+) -> tuple[dict[str, Any], str | None]:
+    """Return what a sample has of what both sides counted, and why it has no rate, if so."""
     first, second = a_core_each()
     assert first is not None
-    argv = [sys.executable, "-P", str(PROGRAM), "-p", str(case.packet_size), *setting.options,
-            "--socket", str(ends.receiver.fileno())]  # fmt: skip
-    with Listening(ends.start, PROGRAM.stem, argv, core=second) as process:
-        before = lab.receiver.arrivals()
-        with spead_tutorial.ThreadPool(1, [first]) as pool:
-            sent = _send(lab, case, setting, heaps, ends, pool)
-        done = process.wait(_DRAIN_S)
-    if done.status:
-        raise ProgramError(done.complaint)
-    return sent | {"received": done.said, "arrivals": lab.receiver.arrivals() - before}
-
-
-def _send(
-    lab: Lab, case: Case, setting: Setting, heaps: int, ends: Ends, pool: spead_tutorial.ThreadPool
-) -> dict[str, Any]:
-    """Send heaps; and the stop heap last, when nothing is in the way any more."""
     config = send.StreamConfig(
-        rate=setting.rate,
-        burst_size=setting.burst,
-        max_packet_size=case.packet_size,
-        max_heaps=2,
+        rate=setting.rate, burst_size=setting.burst, max_packet_size=case.packet_size, max_heaps=2
     )
-    stream = send.UdpStream(pool, ends.sender, [ends.receiver.getsockname()], config)
     group = send.ItemGroup()
     samples = np.zeros(case.heap_size, np.int8)
     group.add_item(0x3300, "adc_samples", "", samples.shape, np.int8, value=samples)
     heap = group.get_heap(descriptors="none", data="all")
-    packets_of_heap = sum(1 for _ in send.PacketGenerator(heap, 1, case.packet_size))
+    of_heap = sum(1 for _ in send.PacketGenerator(heap, 1, case.packet_size))
     lossy = lab.disturbed(loss=setting.loss, seed=_SEED) if setting.loss else None
-    with lossy or contextlib.nullcontext() as way:
-        start = time.monotonic_ns()
-        for _ in range(heaps):
-            stream.send_heap(heap)
-        elapsed_ns = time.monotonic_ns() - start
-    _wait_until_read(ends.receiver)
-    stream.send_heap(group.get_end())
-    stats = stream.stats
-    return {
-        "packets_of_heap": packets_of_heap,
+    argv = [sys.executable, "-P", str(PROGRAM), "-p", str(case.packet_size), *setting.options,
+            "--socket", str(ends.receiver.fileno())]  # fmt: skip
+    with Listening(ends.start, PROGRAM.stem, argv, core=second) as process:
+        before = lab.receiver.arrivals()
+        with (
+            spead_tutorial.ThreadPool(1, [first]) as pool,
+            send.UdpStream(pool, ends.sender, [ends.receiver.getsockname()], config) as stream,
+        ):
+            with lossy or contextlib.nullcontext() as way:
+                start = time.monotonic_ns()
+                for _ in range(heaps):
+                    stream.send_heap(heap)
+                elapsed_ns = time.monotonic_ns() - start
+            _wait_until_read(ends.receiver)
+            stream.send_heap(group.get_end())  # when nothing is in the way any more
+            sent = stream.stats
+        done = process.wait(_DRAIN_S)
+    if done.status:
+        raise ProgramError(done.complaint)
+    received, arrivals = done.said, lab.receiver.arrivals() - before
+    lost = way.counts() if way is not None else None
+    journey = Journey.of(sent.packets, received, arrivals=arrivals, way=lost)
+    measured = {
         "elapsed_ns": elapsed_ns,
-        "sent": stats.packets,
-        "messages": stats.messages,
-        "sent_bytes": stats.bytes,
-        "way": way.counts() if way is not None else None,
-    }
+        "spead_bytes": sent.bytes,
+        "messages": sent.messages,
+    } | _counted(journey, received, case.heap_size, of_heap)
+    accounting = journey.check()
+    failure = None if accounting.ok else accounting.text
+    return measured, failure or contradiction(received, heaps, case.heap_size, of_heap)
 
 
 def _wait_until_read(receiver: socket.socket) -> None:
@@ -153,33 +147,24 @@ def _wait_until_read(receiver: socket.socket) -> None:
 # ---- The account ----
 
 
-def _accounted(case: Case, heaps: int, **counted: Any) -> tuple[dict[str, Any], str | None]:
-    """Return what a sample has of what was counted, and why it has no rate, if so."""
-    received: dict[str, int] = counted["received"]
-    journey = Journey.of(
-        counted["sent"], received, arrivals=counted["arrivals"], way=counted["way"]
-    )
-    of_heap = counted["packets_of_heap"]
-    whole = (received["got"] + received["ring_dropped"]) * of_heap + _STOP_PACKETS
-    measured = {
-        "elapsed_ns": counted["elapsed_ns"],
-        "payload_bytes": received["got"] * case.heap_size,
-        "spead_bytes": counted["sent_bytes"],
+def _counted(
+    journey: Journey, received: Mapping[str, int], heap_size: int, packets_of_heap: int
+) -> dict[str, Any]:
+    """Return where the packets were, in the words of a sample."""
+    whole = (received["got"] + received["ring_dropped"]) * packets_of_heap + _STOP_PACKETS
+    return {
+        "payload_bytes": received["got"] * heap_size,
         "packets": journey.sent,
-        "messages": counted["messages"],
         "received_packets": received["packets_received"],
         "received_dropped": journey.dropped_packets,
         "received_heaps": received["got"],
         "lost_packets": journey.lost_on_the_way,
         "incomplete_packets": received["packets_received"] - whole,
-        "ring_dropped_packets": received["ring_dropped"] * of_heap,
+        "ring_dropped_packets": received["ring_dropped"] * packets_of_heap,
         "ring_waits": received["worker_blocked"],
         "longest_ring_wait_ns": received["longest_ring_wait_ns"],
         "socket_buffer_bytes": received["socket_buffer"],
     }
-    accounting = journey.check()
-    failure = None if accounting.ok else accounting.text
-    return measured, failure or contradiction(received, heaps, case.heap_size, of_heap)
 
 
 def contradiction(
