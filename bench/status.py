@@ -31,14 +31,6 @@ def by_setting(recording: Recording) -> dict[Setting, list[Sample]]:
     return found
 
 
-def _sorted(recording: Recording) -> list[Row]:
-    """Sum a recording up, by sizes and series."""
-    return sorted(
-        rows(recording),
-        key=lambda row: (row.last.heap_size, row.last.packet_size, str(row.series)),
-    )
-
-
 def is_noisy(rate: Estimate | None) -> bool:
     """Whether the interval, or the range, is too wide to say much."""
     return rate is not None and rate.high - rate.low > _NOISY * rate.median
@@ -62,7 +54,11 @@ def _marks(row: Row) -> str:
 
 
 def table(recording: Recording) -> str:
-    found, stopped = _sorted(recording), given_up(recording.samples, recording.superseded)
+    stopped = given_up(recording.samples, recording.superseded)
+    found = sorted(
+        rows(recording),
+        key=lambda row: (row.last.heap_size, row.last.packet_size, str(row.series)),
+    )
 
     def failure(row: Row) -> str | None:
         word = "given up" if row.last.case in stopped else "failed"

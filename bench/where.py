@@ -77,13 +77,11 @@ _SEND = re.compile(r"udp(v6)?_sendmsg")
 _SENDING = re.compile(r"sendm?msg")
 #: In a system call that sends, from ``udp_sendmsg`` inwards. What is none of these is the stack.
 _BELOW_SEND = (
-    ("copy", re.compile(r"copy_from_iter")),
+    ("copy", r"copy_from_iter"),
     (
         "buffers",
-        re.compile(
-            r"alloc_skb|alloc_send|alloc_(frozen_)?page|free_(frozen_)?page|page_from_freelist"
-            r"|page_frag|kmem_cache|kmalloc|kfree|skb_release|consume_skb|skb_free|sock_wfree|_folio"
-        ),
+        r"alloc_skb|alloc_send|alloc_(frozen_)?page|free_(frozen_)?page|page_from_freelist"
+        r"|page_frag|kmem_cache|kmalloc|kfree|skb_release|consume_skb|skb_free|sock_wfree|_folio",
     ),
 )
 #: Elsewhere in the kernel.
@@ -92,9 +90,9 @@ _SLEEP = re.compile(r"futex|schedule|poll|eventfd|nanosleep|_sys_(read|write)$|y
 _ENTRY = re.compile(r"syscall|SYSCALL")
 #: The C library's, where a thread is found in it: what it calls the kernel for.
 _LIBRARY = (
-    ("lock", re.compile(r"mutex_(un)?lock|lll_lock")),
-    ("wake-up", re.compile(r"futex|cond_|poll|libc_(read|write)$|^(read|write)$|nanosleep")),
-    ("system call", re.compile(r"sendm?msg$")),
+    ("lock", r"mutex_(un)?lock|lll_lock"),
+    ("wake-up", r"futex|cond_|poll|libc_(read|write)$|^(read|write)$|nanosleep"),
+    ("system call", r"sendm?msg$"),
 )
 _FILL = re.compile(r"array_fill|FillWithScalar|AssignRawScalar|raw_array_assign")
 #: Ours. In Cython's names, what comes before the method's own is left out.
@@ -139,7 +137,8 @@ def _of_kernel(names: Sequence[str]) -> str | None:
         return "stack"
     if _SEND.search(whole):
         return next(
-            (part for name in names for part, known in _BELOW_SEND if known.search(name)), "stack"
+            (part for name in names for part, known in _BELOW_SEND if re.search(known, name)),
+            "stack",
         )
     if _SLEEP.search(whole):
         return "wake-up"
@@ -152,7 +151,7 @@ def _of_program(frames: Sequence[Frame], own: bool) -> str:
     names = [frame.name for frame in frames]
     library = names[0] if "/libc" in frames[0].file else ""
     for part, known in _LIBRARY:
-        if library and known.search(library):
+        if library and re.search(known, library):
             return part
     if any(_FILL.search(name) for name in names):
         return "fill"
