@@ -102,7 +102,9 @@ def _families(earlier: Recording, later: Recording) -> tuple[list[_Family], tupl
             ratios.setdefault(setting[0].implementation, []).append(ratio)
     families, why = [], []
     for name in (name for name in CONTROLS if name in ratios):
-        reason = _changed(name, (earlier, later)) or _too_few(ratios[name])
+        n, reason = len(ratios[name]), _changed(name, (earlier, later))
+        if reason is None and n < _FEWEST_POINTS:
+            reason = f"both records have {n} points of it, fewer than {_FEWEST_POINTS}"
         if reason is None:
             families.append(_Family(name, tuple(sorted(ratios[name]))))
         else:
@@ -120,12 +122,6 @@ def _changed(name: str, recordings: Sequence[Recording]) -> str | None:
         if len(found) > 1:
             return f"its {key.removeprefix(f'{name}-')} was {' and '.join(map(str, found))}"
     return None
-
-
-def _too_few(ratios: Sequence[float]) -> str | None:
-    if len(ratios) >= _FEWEST_POINTS:
-        return None
-    return f"both records have {len(ratios)} points of it, fewer than {_FEWEST_POINTS}"
 
 
 def _trusted(families: Sequence[_Family], threshold: float) -> list[_Family]:

@@ -242,14 +242,13 @@ def bursts(seen: np.ndarray[Any, Any], rate: float, share: float) -> dict[str, i
 
 def _asked(what: str, who: Iterable[tuple[str, str]], number: int) -> list[Taken]:
     """Return what a round has, in an order that follows from the seed and its number."""
-    asked: list[Taken] = []
+    asked: list[Taken]
     if what == "spacing":
-        asked += spacings(number, [variant for _, variant in who])
-    for implementation, variant in who:
-        if what == "latency":
-            asked.append(Latency(implementation, variant, number))
-        elif what == "rate":
-            asked += [Rate(implementation, variant, number, rate) for rate in RATES]
+        asked = [*spacings(number, [variant for _, variant in who])]
+    elif what == "latency":
+        asked = [Latency(*one, number) for one in who]
+    else:
+        asked = [Rate(*one, number, rate) for one in who for rate in RATES]
     random.Random(f"{SEED}/{number}").shuffle(asked)
     return asked
 

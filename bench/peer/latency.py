@@ -19,6 +19,7 @@ import time
 import numpy as np
 
 HEAP_SIZE = 1024
+EVERY_MS = 3.0  # time between heaps, about
 _SO_TIMESTAMPNS = 35  # which the socket module does not know
 
 
@@ -26,7 +27,6 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library", choices=["spead_tutorial", "spead2"])
     parser.add_argument("-n", dest="heaps", type=int, default=1000)
-    parser.add_argument("--every-ms", type=float, default=3.0, help="time between heaps, about")
     parser.add_argument("--seed", type=int, default=1, help="of these times")
     parser.add_argument("--no-thread", action="store_true", help="a stream without a thread")
     return parser.parse_args()
@@ -67,7 +67,7 @@ async def main() -> None:
 
     latency_ns = []
     for _ in range(options.heaps):
-        await asyncio.sleep(options.every_ms * times.uniform(0.5, 1.5) / 1e3)
+        await asyncio.sleep(EVERY_MS * times.uniform(0.5, 1.5) / 1e3)
         queued_ns = time.clock_gettime_ns(time.CLOCK_REALTIME)
         future = stream.async_send_heap(heap)
         await future
