@@ -148,3 +148,33 @@ spt_status spt_packetizer_next(spt_packetizer *p, void *scratch, struct iovec *p
     };
     return SPT_OK;
 }
+
+size_t spti_packetizer_run(spt_packetizer *p, uint8_t *scratch, struct iovec *pieces, size_t most)
+{
+    const spt_heap *heap = p->heap;
+    const size_t payload = p->max_packet_size - SPTI_PREFIX;
+    if (p->next_pointer < p->n_pointers || p->done || heap->repeat_pointers ||
+        payload < SPT_COPY_BELOW || p->item == heap->n_items || heap->items[p->item].immediate)
+        return 0;
+    const spti_heap_item *item = &heap->items[p->item];
+    size_t n = (item->length - p->item_offset) / payload;
+    if (n * payload == p->payload_length - p->payload_offset)
+        n--; /* the last packet says that it is */
+    n = n < most ? n : most;
+
+    /* Copies, since for all the compiler knows what is written could change them. */
+    const unsigned bits = heap->flavour.heap_address_bits;
+    const uint64_t cnt = p->cnt, length = p->payload_length;
+    uint64_t offset = p->payload_offset;
+    const uint8_t *from = item->value + p->item_offset;
+    for (size_t i = 0; i < n; i++) {
+        *pieces++ = (struct iovec){scratch, SPTI_PREFIX};
+        *pieces++ = (struct iovec){(void *)(uintptr_t)from, payload};
+        scratch = spti_put_prefix(scratch, bits, 0, cnt, length, offset, payload);
+        offset += payload;
+        from += payload;
+    }
+    p->item_offset += n * payload;
+    p->payload_offset = offset;
+    return n;
+}

@@ -5,10 +5,13 @@
  */
 #include "stream.h"
 
+#include "heap.h"
+#include "wire.h"
+
 #include <stdlib.h>
 
 enum {
-    BATCH_PACKETS = 256,
+    BATCH_PACKETS = 252, /* whole messages: 2 of 126, 4 of 63 (1024 bytes each), 36 of 7 (9000) */
     BATCH_PIECES = 1024,
     BATCH_SCRATCH = 32768,
 };
@@ -116,6 +119,34 @@ static void add_packet(spt_stream *s, spti_batch *batch, spti_slot *slot)
         spt_rate_sent(&s->rate, made.size, slot->rate);
 }
 
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+/* Add the packets from the midst of a heap that are alike, if the next ones are. */
+static bool add_run(spti_batch *batch, spti_slot *slot)
+{
+    size_t room = least(BATCH_PACKETS - batch->n, (BATCH_PIECES - batch->n_pieces) / 2);
+    room = least(room, (BATCH_SCRATCH - batch->scratch_used) / SPTI_PREFIX);
+    size_t n = spti_packetizer_run(&slot->packetizer, batch->scratch + batch->scratch_used,
+                                   batch->pieces + batch->n_pieces, room);
+    const uint32_t size = (uint32_t)slot->packetizer.max_packet_size, substream = slot->substream;
+    uint32_t piece = (uint32_t)batch->n_pieces;
+    spti_packet *packet = &batch->packets[batch->n];
+    for (size_t i = 0; i < n; i++, piece += 2)
+        packet[i] = (spti_packet){.first_piece = piece,
+                                  .n_pieces = 2,
+                                  .size = size,
+                                  .substream = substream,
+                                  .sender = slot};
+    slot->in_batch = (uint16_t)(slot->in_batch + n);
+    batch->n += n;
+    batch->n_pieces += 2 * n;
+    batch->scratch_used += SPTI_PREFIX * n;
+    return n > 0;
+}
+
 /* 0, or when the next packet may go. */
 static uint64_t rate_limit(spt_stream *s, const spti_slot *slot)
 {
@@ -155,7 +186,9 @@ static uint64_t fill_batch(spt_stream *s, spti_batch *batch)
         uint64_t at_ns = rate_limit(s, slot);
         if (at_ns > 0)
             return at_ns;
-        add_packet(s, batch, slot);
+        bool first = slot->packetizer.payload_offset == 0;
+        if (first || s->limited || s->group_left > 1 || !add_run(batch, slot))
+            add_packet(s, batch, slot);
     }
     return 0;
 }

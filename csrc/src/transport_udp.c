@@ -53,19 +53,22 @@ typedef struct udp_transport {
 static size_t run_length(const udp_transport *u, const spti_batch *batch, size_t first)
 {
     const spti_packet *p = &batch->packets[first];
-    size_t n = 1;
+    size_t most = batch->n - first < u->max_segments ? batch->n - first : u->max_segments;
     size_t size = p->size;
-    size_t pieces = p->n_pieces;
+    size_t end = p->first_piece + p->n_pieces; /* of the pieces */
+    size_t n = 1;
     if (p->size >= u->gso_limit)
         return 1;
-    while (first + n < batch->n && n < u->max_segments && p[n - 1].size == p->size) {
+    while (n < most) {
         const spti_packet *q = &p[n];
         size += q->size;
-        pieces += q->n_pieces;
-        if (q->size > p->size || q->substream != p->substream || size > MAX_MERGED ||
-            pieces > MAX_PIECES || q->first_piece != q[-1].first_piece + q[-1].n_pieces)
+        if (q->size > p->size || q->substream != p->substream || q->first_piece != end ||
+            size > MAX_MERGED || end + q->n_pieces - p->first_piece > MAX_PIECES)
             break;
+        end += q->n_pieces;
         n++;
+        if (q->size < p->size)
+            break;
     }
     return n;
 }

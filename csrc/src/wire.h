@@ -74,12 +74,12 @@ static inline uint8_t *spti_put_prefix(uint8_t *to, unsigned address_bits, size_
                                        uint64_t cnt, uint64_t heap_length, uint64_t payload_offset,
                                        uint64_t payload_length)
 {
-    *to++ = SPTI_MAGIC;
-    *to++ = SPTI_VERSION;
-    *to++ = (uint8_t)(8 - address_bits / 8);
-    *to++ = (uint8_t)(address_bits / 8);
-    /* two reserved bytes, two of count */
-    to = spti_put(to, n_pointers + SPTI_MANDATORY_POINTERS, 4);
+    uint64_t address_bytes = address_bits / 8; /* after those of an item's identifier */
+    uint64_t widths = (8 - address_bytes) << 8 | address_bytes;
+    uint64_t count = n_pointers + SPTI_MANDATORY_POINTERS; /* two bytes, after two reserved ones */
+    to = spti_put(to,
+                  (uint64_t)SPTI_MAGIC << 56 | (uint64_t)SPTI_VERSION << 48 | widths << 32 | count,
+                  SPTI_POINTER);
     to = spti_put_immediate(to, address_bits, SPT_ID_HEAP_CNT, cnt);
     to = spti_put_immediate(to, address_bits, SPT_ID_HEAP_LENGTH, heap_length);
     to = spti_put_immediate(to, address_bits, SPT_ID_PAYLOAD_OFFSET, payload_offset);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of packetizer.c: the bytes of packets, worked out by hand. */
+#include "../src/heap.h"
+#include "../src/wire.h"
 #include "make_packet.h"
 #include "reader.h"
 #include "support.h"
@@ -39,6 +41,35 @@ static spt_status try_size(const spt_heap *heap, size_t max_size, spt_error *err
     return spt_packetizer_init(&p, heap, 1, max_size, err);
 }
 
+enum { AT_ONCE = 3 };
+
+/* Where packets that are alike are made at once, they are the same packets, which are in bytes. */
+static void check_runs(const spt_heap *heap, uint64_t cnt, size_t max_size, const packets *made)
+{
+    uint8_t *scratch = NEW(malloc(max_size + AT_ONCE * SPTI_PREFIX));
+    struct iovec *pieces = NEW(calloc(SPT_MAX_PIECES(max_size) + 2 * AT_ONCE, sizeof(*pieces)));
+    spt_packetizer p;
+    spt_packet packet;
+    size_t at = 0, n_packets = 0;
+    REQUIRE(spt_packetizer_init(&p, heap, cnt, max_size, NULL) == SPT_OK);
+    for (;;) {
+        size_t n = spti_packetizer_run(&p, scratch, pieces, AT_ONCE);
+        size_t n_pieces = 2 * n;
+        if (n == 0) {
+            if (spt_packetizer_next(&p, scratch, pieces, &packet) == SPT_DONE)
+                break;
+            n = 1;
+            n_pieces = packet.n_pieces;
+        }
+        for (size_t i = 0; i < n_pieces; at += pieces[i++].iov_len)
+            CHECK_BYTES(bytes + at, pieces[i].iov_base, pieces[i].iov_len);
+        n_packets += n;
+    }
+    CHECK_EQUAL(at, made->all, n_packets, made->n);
+    free(scratch);
+    free(pieces);
+}
+
 /* Scratch and pieces have exactly the room that is promised to be enough. */
 static packets cut(const spt_heap *heap, uint64_t cnt, size_t max_size)
 {
@@ -66,6 +97,7 @@ static packets cut(const spt_heap *heap, uint64_t cnt, size_t max_size)
     CHECK_EQUAL(spt_packetizer_next(&p, scratch, pieces, &packet), SPT_DONE);
     free(scratch);
     free(pieces);
+    check_runs(heap, cnt, max_size, &made);
     return made;
 }
 
@@ -222,6 +254,25 @@ TEST(repeated_pointers_must_fit_in_a_packet_with_the_null_pointer)
 static int check_equal_n; /* how many heaps were cut into equal packets */
 
 /* Of so many bytes, with so many immediates beside them. */
+TEST(a_run_is_what_is_between_the_first_packet_and_the_last)
+{
+    static uint8_t samples[10 * 512], scratch[1024];
+    struct iovec pieces[32];
+    spt_packetizer p;
+    spt_packet packet;
+    OWN(spt_heap) heap = new_heap(40);
+    add(heap, 0x1000, samples, sizeof(samples), false);
+    REQUIRE(spt_packetizer_init(&p, heap, 1, 512 + SPTI_PREFIX, NULL) == SPT_OK);
+    CHECK_EQUAL(spti_packetizer_run(&p, scratch, pieces, 16), 0);
+    REQUIRE(spt_packetizer_next(&p, scratch, pieces, &packet) == SPT_OK);
+    CHECK_EQUAL(spti_packetizer_run(&p, scratch, pieces, 6), 6);
+    CHECK_EQUAL(spti_packetizer_run(&p, scratch, pieces, 16), 3);
+    CHECK_EQUAL(spti_packetizer_run(&p, scratch, pieces, 16), 0);
+    REQUIRE(spt_packetizer_next(&p, scratch, pieces, &packet) == SPT_OK);
+    CHECK_EQUAL(packet.size, SPTI_PREFIX + 8, p.done, true); /* what the item's pointer took */
+    CHECK_EQUAL(spti_packetizer_run(&p, scratch, pieces, 16), 0);
+}
+
 static void check_equal_packets(size_t length, uint64_t immediates, bool repeat, size_t max_size)
 {
     static const uint8_t zeros[40000];
