@@ -92,6 +92,10 @@ def _leave_terminal() -> None:
         os.close(null)
 
 
+# NumPy's linear algebra would start threads, which look for work for a tenth of a second: on a core
+# that is to send or to receive.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 if PROGRAM.startswith("tut_"):  # not where a program is imported only to be looked at
     _take_interrupts(PROGRAM)
 
