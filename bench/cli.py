@@ -33,7 +33,7 @@ from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.summary import rows
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.cli import finish
-from spead_tutorial.tools.hosts.file import read_hosts
+from spead_tutorial.tools.hosts import read_hosts
 from spead_tutorial.tools.options import parsed
 
 RESULTS = Path("results", "bench")

@@ -39,8 +39,7 @@ from spead_tutorial.measure.records import (
 )
 from spead_tutorial.measure.rounds import differences, left, schedule
 from spead_tutorial.results.tables import plain
-from spead_tutorial.tools.hosts.file import Host
-from spead_tutorial.tools.hosts.remote import Command, LostError, end_all, started_whole
+from spead_tutorial.tools.hosts import Command, Host, LostError, end_all, started_whole
 
 _LOOK_S = 0.1
 #: What `differs` looks at more closely than `differences`.

@@ -23,9 +23,9 @@ from spead_tutorial.measure.place import Device, Host
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.report import Report
 from spead_tutorial.results.tables import plain
-from spead_tutorial.tools.hosts import way as crossing
-from spead_tutorial.tools.hosts.file import Host as FarHost
-from spead_tutorial.tools.hosts.file import read_hosts
+from spead_tutorial.tools import crossing
+from spead_tutorial.tools.hosts import Host as FarHost
+from spead_tutorial.tools.hosts import read_hosts
 from spead_tutorial.tools.lab import IN, check_fresh
 from spead_tutorial.tools.options import Number, parsed
 

@@ -32,8 +32,7 @@ from spead_tutorial.measure.records import (
     read,
 )
 from spead_tutorial.measure.rounds import left
-from spead_tutorial.tools.hosts.file import Host, read_hosts
-from spead_tutorial.tools.hosts.remote import LostError
+from spead_tutorial.tools.hosts import Host, LostError, read_hosts
 from support import ROOT
 from support.bench import PATIENCE_S, bench, fails, keys, start, succeeds
 from support.labs import needs_lab

@@ -18,12 +18,9 @@ import pytest
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure.programs import Done
 from spead_tutorial.measure.records import RecordError
-from spead_tutorial.tools import run
-from spead_tutorial.tools.hosts import end, remote
-from spead_tutorial.tools.hosts.end import COUNTS, counts
-from spead_tutorial.tools.hosts.file import Host, read_hosts
-from spead_tutorial.tools.hosts.remote import Command, LostError, started_whole
-from spead_tutorial.tools.hosts.way import Crossing
+from spead_tutorial.tools import crossing, hosts, run
+from spead_tutorial.tools.crossing import COUNTS, Crossing, counts
+from spead_tutorial.tools.hosts import Command, Host, LostError, read_hosts, started_whole
 from support import ROOT, sshd
 from support.labs import needs_lab
 from support.sshd import ssh_to_this_machine
@@ -181,8 +178,8 @@ def test_a_host_whose_connection_ends_is_said_and_nothing_is_left_there(way):
 @pytest.mark.parametrize(
     ("program", "by_ssh"),
     [
-        ("spead_tutorial.tools.hosts.end", False),
-        pytest.param("spead_tutorial.tools.hosts.end", True, marks=thorough),
+        ("spead_tutorial.tools.crossing", False),
+        pytest.param("spead_tutorial.tools.crossing", True, marks=thorough),
         pytest.param("bin/blast", False, marks=thorough),
         pytest.param("bin/blast", True, marks=thorough),
     ],
@@ -245,10 +242,10 @@ def test_ctrl_c_while_a_command_starts_waits_until_somebody_can_end_it():
 
 
 def test_a_command_that_reads_nothing_holds_nobody_up(monkeypatch):
-    monkeypatch.setattr(remote, "_GONE_S", 0.1)
+    monkeypatch.setattr(hosts, "_GONE_S", 0.1)
     command = Command(Host("a", python="/bin/sleep"), ["1000"], "x" * (1 << 20))
     assert command.lines() == []
-    remote.end_all([command])
+    hosts.end_all([command])
     with pytest.raises(LostError, match="ended by SIGKILL"):
         command.lines()
 
@@ -265,11 +262,11 @@ def test_packets_leave_a_machine_only_if_that_is_allowed(monkeypatch, capsys, is
     def refuse(host: str, *, allow_real_network: bool) -> None:
         raise LabError(f"{host} {allow_real_network}")
 
-    monkeypatch.setattr(end, "check_destination", refuse)
+    monkeypatch.setattr(crossing, "check_destination", refuse)
     what = {"program": "tut_6_send_pktsize", "language": "c", "arguments": [],
             "destination": "192.0.2.1", "allow_real_network": is_allowed}  # fmt: skip
     monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps(what) + "\n"))
-    assert end.main() == 1
+    assert crossing.main() == 1
     assert json.loads(capsys.readouterr().out) == {
         "record": "failed", "text": f"192.0.2.1 {is_allowed}",
     }  # fmt: skip
@@ -315,17 +312,17 @@ def test_the_files_of_hosts_that_the_guide_shows_can_be_read(tmp_path):
     ("speed", "rate"), [("1000", 62.5e6), ("100000", 100e6), ("-1", 100e6), (None, 100e6)]
 )
 def test_without_a_rate_it_is_below_that_of_the_link(tmp_path, monkeypatch, speed, rate):
-    monkeypatch.setattr(end, "route_device", lambda host: "eth7")
+    monkeypatch.setattr(crossing, "route_device", lambda host: "eth7")
     (tmp_path / "eth7").mkdir()
     if speed is not None:
         (tmp_path / "eth7" / "speed").write_text(f"{speed}\n")
-    assert end.rate_to("10.0.0.2", tmp_path) == rate
+    assert crossing.rate_to("10.0.0.2", tmp_path) == rate
 
 
 # ---- The account ----
 
 
-def crossing(sent: int, received: int, no_room: int = 0, **counted: int) -> Crossing:
+def crossed(sent: int, received: int, no_room: int = 0, **counted: int) -> Crossing:
     report = {
         **dict.fromkeys(("heaps", "heap_size", "packet_size", "payload_bytes", "spead_bytes"), 1),
         **dict.fromkeys(("errors", "elapsed_ns", "cpu_user_ns", "cpu_system_ns"), 1),
@@ -344,16 +341,16 @@ def crossing(sent: int, received: int, no_room: int = 0, **counted: int) -> Cros
     ("made", "words"),
     [
         (
-            crossing(5, 3),
+            crossed(5, 3),
             "of 5 packets 2 are missing on the way: no counter of the two machines has them",
         ),
-        (crossing(5, 3, 2), "no room for 2 messages"),
-        (crossing(5, 3, tx_dropped=2), "2 are missing on the way: the devices of a dropped 2"),
+        (crossed(5, 3, 2), "no room for 2 messages"),
+        (crossed(5, 3, tx_dropped=2), "2 are missing on the way: the devices of a dropped 2"),
         (
-            crossing(5, 3, rx_dropped=1, no_port=1),
+            crossed(5, 3, rx_dropped=1, no_port=1),
             "those of b dropped 1; 1 messages came to a port",
         ),
-        (crossing(5, 6), "1 is too many on the way: something else sends there"),
+        (crossed(5, 6), "1 is too many on the way: something else sends there"),
     ],
 )
 def test_where_packets_are_missing_the_account_says_what_counted_them(made, words):
@@ -363,7 +360,7 @@ def test_where_packets_are_missing_the_account_says_what_counted_them(made, word
 
 
 def test_counts_of_a_receiver_that_are_none_are_not_believed():
-    made = crossing(5, 3)
+    made = crossed(5, 3)
     some, none = (
         dataclasses.replace(made, received=Done("receiver", 0, json.dumps(said), ""))
         for said in ({"socket_datagrams": 3}, {"socket_datagrams": "3"})
@@ -373,7 +370,7 @@ def test_counts_of_a_receiver_that_are_none_are_not_believed():
 
 
 def test_an_account_without_a_gap_is_a_success_if_no_receiver_has_died():
-    made = crossing(5, 5)
+    made = crossed(5, 5)
     assert made.failure is None
     assert made.account == "5 packets sent by a, 5 received by b"
     died = dataclasses.replace(made, received=Done("receiver", -9, "", ""))

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands on hosts: ssh starts them, or this machine does, and their lines of JSON come back."""
+"""Other machines: the file that says which there are, and commands on them.
+
+``hosts.toml`` names the hosts. ssh starts commands there, or this machine does, and their lines of
+JSON come back.
+"""
 
 import contextlib
 import os
@@ -8,24 +12,82 @@ import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
 from spead_tutorial.measure.records import RecordError
 from spead_tutorial.measure.running import signal_name
-from spead_tutorial.tools.hosts.file import Host
 
-__all__ = ["Command", "LostError", "end_all", "started_whole"]
+__all__ = ["Command", "Host", "LostError", "end_all", "read_hosts", "started_whole"]
 
+_Text: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^\0]+\Z")]
 _GONE_S = 15  # longer than any command takes that has been told to end
 #: It asks for no password, and ends when the other machine has not answered for 20 s.
 _SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=5",
         "-o", "ServerAliveCountMax=4",
         # A connection of its own, without a terminal: it ends where its standard input does.
         "-o", "ControlPath=none", "-o", "RequestTTY=no"]  # fmt: skip
+
+
+# ---- Which there are ----
+
+
+class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A machine on which something is run."""
+
+    # what it is called in lines and in names of files
+    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\Z")]
+    # of the repository, there; None where we are
+    folder: Annotated[str, msgspec.Meta(pattern=r"^/[^\0]*\Z")] | None = None
+    python: _Text | None = None  # its Python; from the folder, if it is no whole path
+    address: _Text | None = None  # what ssh is told; None for this machine
+    # what goes before the command, such as `("ip", "netns", "exec", "a")`
+    prefix: tuple[_Text, ...] = ()
+    # the address to which packets for it are sent; None for that of `address`
+    receives_at: _Text | None = None
+
+    def __post_init__(self) -> None:
+        if self.address and not self.folder:
+            raise ValueError(f"{self.name} needs folder, the whole path of the repository there, or"
+                             " of any folder where the package is installed")  # fmt: skip
+
+    @property
+    def destination(self) -> str | None:
+        """Where packets for it are sent to; None where the file does not say."""
+        if self.receives_at or self.address is None:
+            return self.receives_at
+        return self.address.rpartition("@")[2]
+
+    @property
+    def python_path(self) -> str:
+        """The whole path of its Python."""
+        python = self.python or (".venv/bin/python" if self.address else sys.executable)
+        return str(Path(self.folder or "", python))
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    host: Annotated[list[Host], msgspec.Meta(min_length=1)]
+
+
+def read_hosts(path: Path) -> list[Host]:
+    """Read the file."""
+    try:
+        hosts = msgspec.toml.decode(path.read_bytes(), type=_File).host
+    except (ValueError, RecursionError) as error:
+        raise RecordError(f"{path} names no hosts as it should: {error}") from None
+    names = [host.name for host in hosts]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise RecordError(f"{path} has two hosts of the name {min(twice)}")
+    return hosts
+
+
+# ---- Commands on them ----
 
 
 class LostError(Exception):
