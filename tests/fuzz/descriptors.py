@@ -16,10 +16,10 @@ from types import SimpleNamespace
 import atheris
 import numpy as np
 
-MODULES = ("_numpy_header", "_values", "items", "tools.recv.items")
+MODULES = ("_numpy_header", "_values", "items", "tools.recv_items")
 with atheris.instrument_imports(include=[f"spead_tutorial.{name}" for name in MODULES]):
     import spead_tutorial
-    from spead_tutorial.tools.recv.items import Items
+    from spead_tutorial.tools.recv_items import Items
 
 LONGEST_S = 10  # for an input
 REPEAT = 4096  # of a value that is to be long

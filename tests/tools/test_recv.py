@@ -20,7 +20,7 @@ import pytest
 
 import spead_tutorial as st
 from spead_tutorial import recv, send
-from spead_tutorial.tools.recv import command
+from spead_tutorial.tools import recv as command
 from support.labs import needs_lab
 from support.typed import COMMAND, PATIENCE_S, PIPES, Run, check_refused, typed, with_path
 

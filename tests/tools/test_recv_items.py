@@ -8,9 +8,9 @@ import pytest
 
 import spead_tutorial as st
 from spead_tutorial import recv, send
-from spead_tutorial.tools.recv import items as text
-from spead_tutorial.tools.recv.items import Items
-from spead_tutorial.tools.recv.watch import Pace, Screen, pace_line
+from spead_tutorial.tools import recv_items as text
+from spead_tutorial.tools.recv import Pace, Screen, pace_line
+from spead_tutorial.tools.recv_items import Items
 
 # ---- Lines ----
 
@@ -150,8 +150,8 @@ def test_a_heap_of_descriptors_alone_is_no_more_than_these():
 
 
 def test_of_what_strangers_describe_and_send_only_so_much_is_kept_and_shown(monkeypatch):
-    monkeypatch.setattr("spead_tutorial.tools.recv.items._MOST_ITEMS", 1)
-    monkeypatch.setattr("spead_tutorial.tools.recv.items._MOST_VALUES", 1)
+    monkeypatch.setattr("spead_tutorial.tools.recv_items._MOST_ITEMS", 1)
+    monkeypatch.setattr("spead_tutorial.tools.recv_items._MOST_VALUES", 1)
     taken = Items()
     (heap,) = arrived(group().get_heap("all", "all"))
     assert taken.take(heap) == [
