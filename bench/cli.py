@@ -32,9 +32,8 @@ from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.summary import rows
 from spead_tutorial.results.tables import plain
-from spead_tutorial.tools.cli import finish
+from spead_tutorial.tools.command_line import finish, parsed
 from spead_tutorial.tools.hosts import read_hosts
-from spead_tutorial.tools.options import parsed
 
 RESULTS = Path("results", "bench")
 _FAILED, _SKIPPED = 1, 3

@@ -26,7 +26,7 @@ from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median, ratio
 from spead_tutorial.measure.summary import rates_by_round
 from spead_tutorial.results.tables import Column, Table, ends, filled
-from spead_tutorial.tools.options import parsed
+from spead_tutorial.tools.command_line import parsed
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
 _JUDGED = (FASTER, SLOWER, CANNOT_TELL)

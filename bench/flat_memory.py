@@ -17,7 +17,7 @@ from spead_tutorial.measure.records import Count, Taken, Writer, locked
 from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import contradiction
-from spead_tutorial.tools.cli import finish
+from spead_tutorial.tools.command_line import finish
 
 RESULTS = Path(__file__).resolve().parent / "results"
 RECORD = "flat-memory.jsonl"

@@ -23,7 +23,7 @@ from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, command, finish
 from spead_tutorial.measure.records import OURS, Sent
-from spead_tutorial.tools.options import Number, parsed
+from spead_tutorial.tools.command_line import Number, parsed
 
 #: Of each running thread. More of them slow programs down further, and shares hardly change.
 LOOKS_PER_S = 2500

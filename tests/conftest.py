@@ -99,10 +99,11 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def here(capfd: pytest.CaptureFixture[str]) -> Run:
     """Run a command of spead-tutorial in this process."""
-    from spead_tutorial.tools import cli  # most tests do without
+    from spead_tutorial.tools.cli import cli  # most tests do without
+    from spead_tutorial.tools.command_line import finish
 
     def run(*words: str | Path) -> subprocess.CompletedProcess[str]:
-        status = cli.finish(cli.cli, "spead-tutorial", [*map(str, words)])
+        status = finish(cli, "spead-tutorial", [*map(str, words)])
         return subprocess.CompletedProcess(words, status, *capfd.readouterr())
 
     return run

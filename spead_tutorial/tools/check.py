@@ -25,7 +25,7 @@ from spead_tutorial.measure.stats import Estimate, spread
 from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
 from spead_tutorial.measure.units import number, percent, size, times
 from spead_tutorial.results.tables import Column, Table, estimate, plain
-from spead_tutorial.tools.options import parsed
+from spead_tutorial.tools.command_line import parsed
 
 __all__ = ["check"]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What this machine can do, and how to mend what is missing: for ``spead-tutorial doctor``.
+"""``spead-tutorial doctor``: what this machine can do, and how to mend what is missing.
 
 What cannot be read is "unknown", never guessed.
 """
@@ -10,6 +10,7 @@ import errno
 import importlib.metadata
 import importlib.resources
 import importlib.util
+import json
 import os
 import platform
 import resource
@@ -18,6 +19,8 @@ import socket
 import struct
 from collections.abc import Iterator
 from pathlib import Path
+
+import click
 
 from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
 from spead_tutorial.lab import Lab, LabError, LabProbe, probe, root_commands, sink_path
@@ -28,12 +31,14 @@ from spead_tutorial.measure.machine import (
     machine_facts,
     memory_fact,
     read_text,
+    versions,
 )
 from spead_tutorial.measure.programs import ProgramError, built, program
 
-__all__ = ["Check", "examine"]
+__all__ = ["Check", "doctor", "examine"]
 
 UNKNOWN = "unknown"
+_MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}
 _UDP_SEGMENT, _SO_ZEROCOPY, _IP_MTU = 103, 60, 14
 _WANTED_BUFFER = 1 << 20
 _WANTED_RECEIVE_BUFFER = 1 << 23  # what streams ask for
@@ -292,3 +297,43 @@ def _pictures() -> Check:
         mend = "pip install 'spead-tutorial[lab]'"
         return _found("pictures", f"missing: {', '.join(missing)}", mend)
     return _found("pictures", "matplotlib and pandas are here")
+
+
+# ---- The command ----
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def doctor(as_json: bool) -> int:
+    """Say what this machine can do, and how to mend what is missing.
+
+    The exit status is 1 where the lab cannot work.
+
+    Example: spead-tutorial doctor
+    """
+    findings = []
+    for finding in examine():
+        findings.append(finding)
+        if not as_json:
+            _show_finding(finding)
+    works = all(finding.state != "fail" for finding in findings)
+    if as_json:
+        facts = {
+            "findings": [dataclasses.asdict(finding) for finding in findings],
+            "machine": machine_facts(),
+            "versions": versions(),
+            "works": works,
+        }
+        click.echo(json.dumps(facts, indent=2))
+    elif not works:
+        click.echo("\nWhere root made the device by hand, programs reach it with")
+        click.echo("--host 192.168.31.2 --port 8888. Without root, over loopback:")
+        click.echo("spead-tutorial run 10 --host 127.0.0.1 --port 8888")
+    return 0 if works else 1
+
+
+def _show_finding(finding: Check) -> None:
+    mark, colour = _MARKS[finding.state]
+    click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {finding.value}")
+    if finding.mend is not None:
+        click.echo(f"{'':24} → {finding.mend}")

@@ -19,7 +19,7 @@ from spead_tutorial.lab.client import script
 from spead_tutorial.lab.device import KINDS, WAYS, check_kind
 from spead_tutorial.lab.process import LabProcess, end_interrupted
 from spead_tutorial.lab.registry import check_name, names, opened
-from spead_tutorial.tools.options import parsed
+from spead_tutorial.tools.command_line import parsed
 
 __all__ = ["IN", "lab"]
 

@@ -14,11 +14,14 @@ import html
 import importlib.util
 import os
 import re
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+import click
 
 __all__ = [
     "FOLDER",
@@ -31,6 +34,7 @@ __all__ = [
     "execute",
     "missing",
     "names",
+    "notebook",
     "page",
     "read",
     "sources",
@@ -252,3 +256,35 @@ def _index(pages: Sequence[Page]) -> str:
         f" this machine.\n\n<ul>{''.join(rows)}</ul>"
     )
     return page(jupytext.reads(text, fmt="md"), "index")
+
+
+# ---- The command ----
+
+
+@click.command()
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path),
+              default=Path(FOLDER), show_default=True,
+              help="Where the notebooks are.")  # fmt: skip
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def notebook(folder: Path, arguments: tuple[str, ...]) -> int:
+    """Open the notebooks in JupyterLab, at the one to start with.
+
+    ARGUMENTS, after --, are JupyterLab's.
+
+    Example: spead-tutorial notebook -- --no-browser
+    """
+    start = folder / f"{START}.ipynb"
+    if not start.is_file():
+        where = "say it in the repository's folder, or where they are: --folder"
+        raise click.ClickException(f"there are no notebooks in {folder}: {where}")
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise click.ClickException(
+            "JupyterLab is not installed: pip install 'spead-tutorial[notebook]'"
+        )
+    # What JupyterLab shows is the folder's parent, so that links to the programs lead to them.
+    root = folder.resolve().parent
+    opened = [f"--ServerApp.root_dir={root}"]
+    opened += [f"--LabApp.default_url=/lab/tree/{start.resolve().relative_to(root).as_posix()}"]
+    sys.stdout.flush()
+    # In this process's place: Ctrl-C is then JupyterLab's alone, which asks what is meant.
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *opened, *arguments])

@@ -28,7 +28,7 @@ from spead_tutorial.recv import (
     StreamStats,
 )
 from spead_tutorial.recv._stats import losses
-from spead_tutorial.tools.options import Number, parsed
+from spead_tutorial.tools.command_line import Number, parsed
 from spead_tutorial.tools.recv_items import Items, plain
 
 __all__ = ["Pace", "Screen", "Watch", "pace_line", "recv"]

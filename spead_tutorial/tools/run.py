@@ -24,10 +24,10 @@ from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.report import Report
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools import crossing
+from spead_tutorial.tools.command_line import Number, parsed
 from spead_tutorial.tools.hosts import Host as FarHost
 from spead_tutorial.tools.hosts import read_hosts
 from spead_tutorial.tools.lab import IN, check_fresh
-from spead_tutorial.tools.options import Number, parsed
 
 __all__ = ["find_program", "run"]
 

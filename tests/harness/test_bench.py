@@ -35,7 +35,7 @@ from spead_tutorial.measure.records import (
     locked,
     read,
 )
-from spead_tutorial.tools.cli import finish
+from spead_tutorial.tools.command_line import finish
 from support import ROOT
 from support.bench import (
     PATIENCE_S,

@@ -26,7 +26,8 @@ import pytest
 
 from spead_tutorial.lab import WAYS, Lab, LabError, programs, registry, staying
 from spead_tutorial.lab.client import script
-from spead_tutorial.tools.cli import cli, finish
+from spead_tutorial.tools.cli import cli
+from spead_tutorial.tools.command_line import finish
 from support.lab_scripts import begun, wait_for_the_end_of
 from support.labs import needs_lab, probe
 from support.processes import wait_until_it_takes_signals

@@ -18,7 +18,8 @@ from spead_tutorial.measure.analysis.intervals import sending, shares, waiting
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, command, finish
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.timeline import record
-from spead_tutorial.tools import cli
+from spead_tutorial.tools import command_line
+from spead_tutorial.tools.cli import cli
 
 STEPS = [field.name for field in fields(Timeline) if field.name.endswith("_ns")]
 SMALL = {"heaps": 5, "heap_size": 10000}
@@ -147,7 +148,7 @@ def test_of_two_heaps_in_one_call_the_second_is_sent_after_the_first():
 
 
 def run(*arguments: object) -> int:
-    return cli.finish(cli.cli, "spead-tutorial", ["timeline", *map(str, arguments)])
+    return command_line.finish(cli, "spead-tutorial", ["timeline", *map(str, arguments)])
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from spead_tutorial.measure.records import (
     Sample,
     Writer,
 )
-from spead_tutorial.tools.cli import finish
+from spead_tutorial.tools.command_line import finish
 from support import ROOT
 from support.records import HEADER, SAMPLE
 

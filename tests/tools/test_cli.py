@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line: what every command does, and what it says when asked for wrongly."""
 
+import importlib.util
 import json
 import os
 import re
@@ -16,7 +17,7 @@ from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS
 from spead_tutorial.lab import LabError, root_commands
 from spead_tutorial.measure import place
 from spead_tutorial.measure.programs import built
-from spead_tutorial.tools import cli as cli_module
+from spead_tutorial.tools.cli import cli
 from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, probe
 from support.typed import COMMAND, PATIENCE_S, PIPES, below, check_refused, run, typed
@@ -30,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
 # ---- Asked for rightly ----
 
 
-@pytest.mark.parametrize("name", [*cli_module.cli.commands, "lab up", "lab down", "lab status"])
+@pytest.mark.parametrize("name", [*cli.commands, "lab up", "lab down", "lab status"])
 def test_every_command_has_help_with_an_example(here, name):
     done = here(*name.split(), "--help")
     assert (done.returncode, done.stderr) == (0, "")
@@ -338,7 +339,7 @@ def test_without_notebooks_the_command_says_where_they_are(here):
 
 def test_without_jupyterlab_the_command_says_what_to_install(elsewhere, monkeypatch, here):
     (elsewhere / "00_start_here.ipynb").touch()
-    monkeypatch.setattr(cli_module.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     check_refused(here("notebook", "--folder", "."), 1, "pip install 'spead-tutorial[notebook]'")
 
 
@@ -346,7 +347,7 @@ def test_jupyterlab_takes_the_commands_place_at_the_first_notebook(elsewhere, mo
     (elsewhere / "some").mkdir()
     (elsewhere / "some" / "00_start_here.ipynb").touch()
     ran: list[list[str]] = []
-    monkeypatch.setattr(cli_module.os, "execv", lambda _, command: ran.append(command))
+    monkeypatch.setattr(os, "execv", lambda _, command: ran.append(command))
     here("notebook", "--folder", "some", "--", "--no-browser")
     root = f"--ServerApp.root_dir={elsewhere}"
     place = "--LabApp.default_url=/lab/tree/some/00_start_here.ipynb"

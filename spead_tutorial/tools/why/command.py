@@ -15,7 +15,7 @@ import click
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
-from spead_tutorial.tools.options import Number
+from spead_tutorial.tools.command_line import Number
 from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What command lines have in common: words as values, streams to write to, and how they end.
+
+What goes wrong is one line on stderr. Exit status: 1 where it could not be done, 2 where it
+was asked for wrongly, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
+"""
+
+from spead_tutorial_run import how_it_ended
+
+import codecs
+import io
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from spead_tutorial.lab import LabError
+from spead_tutorial.lab.streams import open_missing
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.records import RecordError
+from spead_tutorial.results.tables import plain
+
+__all__ = ["Number", "finish", "parsed"]
+
+_FAILED, _WRONG = 1, 2
+#: What is written in the place of characters that a stream has not.
+_OTHER_WORDS = {"→": "->", "—": "-", "\N{EN DASH}": "-", "✓": "y", "✗": "N", "⁶": "^6", "⁹": "^9"}
+_ASCII = "plain_ascii"
+_T = TypeVar("_T")
+
+
+# ---- Words as values ----
+
+
+class Number(click.FloatRange):
+    """A number in a range, which neither nan nor inf is."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        number = float(super().convert(value, param, ctx))
+        return number if math.isfinite(number) else self.fail(f"{value} is no number", param, ctx)
+
+
+def parsed(parse: Callable[[str], _T]) -> Callable[[str], _T]:
+    """Return a type for click, which refuses a word with what a ValueError says."""
+
+    def convert(word: str) -> _T:
+        try:
+            return parse(word)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
+
+    return convert
+
+
+# ---- The three standard streams, however it was started ----
+
+
+def _prepare_streams() -> None:
+    """Let a command write whatever it has to say, and start programs."""
+    _open_missing()
+    codecs.register_error("other words", _in_other_words)
+    codecs.register(_plain_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            ascii_only = codecs.lookup(stream.encoding).name == "ascii"
+            stream.reconfigure(encoding=_ASCII if ascii_only else None, errors="other words")
+
+
+def _open_missing() -> None:
+    """Open ``/dev/null`` in place of each stream that the process began without."""
+    open_missing()
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for good)
+
+
+def _in_other_words(error: UnicodeError) -> tuple[str, int]:
+    """Write characters that cannot be encoded in a way that can be read."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    cannot = error.object[error.start : error.end]
+    escaped = (c.encode("ascii", "backslashreplace").decode("ascii") for c in cannot)
+    words = (_OTHER_WORDS.get(c, code) for c, code in zip(cannot, escaped, strict=True))
+    return "".join(words), error.end
+
+
+def _plain_ascii(name: str) -> codecs.CodecInfo | None:
+    """Give ASCII another name: click writes UTF-8 into streams that go by its own."""
+    if name != _ASCII:
+        return None
+    ascii_only = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        ascii_only.encode,
+        ascii_only.decode,
+        incrementalencoder=ascii_only.incrementalencoder,
+        incrementaldecoder=ascii_only.incrementaldecoder,
+        name=_ASCII,
+    )
+
+
+# ---- From beginning to end ----
+
+
+def _say(name: str, message: str) -> None:
+    click.echo(f"{name}: {plain(' '.join(message.split()))}", err=True)
+
+
+def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
+    """Run a command line and return the exit status; what goes wrong is one line on stderr."""
+    _prepare_streams()
+    try:
+        status = command.main(arguments, prog_name=name, standalone_mode=False)
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx is not None else name
+        _say(name, f"{error.format_message().rstrip('.')} (see {path} --help)")
+        return _WRONG
+    except click.ClickException as error:
+        _say(name, error.format_message())
+        return _FAILED
+    except (LabError, ProgramError, RecordError) as error:
+        _say(name, str(error))
+        return _FAILED
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _say(name, f"{place}{error.strerror or error}")
+        return _FAILED
+    except (click.Abort, KeyboardInterrupt) as error:
+        how, ended = how_it_ended(error.__cause__ if isinstance(error, click.Abort) else error)
+        _say(name, how)
+        return ended
+    return status if isinstance(status, int) else 0
