@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.records import Recording, Sample
-from spead_tutorial.tools.tour import command as tour
-from spead_tutorial.tools.tour.arrivals import SETTING, Arrival
+from spead_tutorial.tools import tour
+from spead_tutorial.tools.tour.rows import ARRIVALS, Arrival
 from support.records import HEADER, SAMPLE
 
 _MIB = 1 << 20
@@ -65,6 +65,6 @@ def arrived(recording: Recording, *others: dict[str, Any]) -> Recording:
     """Have 100 heaps arrive in C on a tour, once for each of some differences from this."""
     usual = Arrival(6, 7, "c", "veth", 8 * 10**8, 100, 100, 11801, 11801)
     found = [dataclasses.asdict(dataclasses.replace(usual, **other)) for other in others]
-    settings = recording.header.settings | {SETTING: found}
+    settings = recording.header.settings | {ARRIVALS: found}
     header = replace(recording.header, settings=settings)
     return dataclasses.replace(recording, header=header)

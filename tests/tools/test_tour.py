@@ -20,8 +20,8 @@ from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import OURS, RecordError, Recording, locked, read
 from spead_tutorial.measure.summary import rows
-from spead_tutorial.tools.tour import command as tour
-from spead_tutorial.tools.tour.arrivals import read_arrivals
+from spead_tutorial.tools import tour
+from spead_tutorial.tools.tour.rows import read_arrivals
 from support import ROOT
 from support.labs import needs_lab
 from support.records import HEADER, SAMPLE
@@ -45,15 +45,14 @@ getpass.getuser = os.getlogin = lambda: "somebody-else"
 
 #: The command, but a tour has no more than chapters 4 and 6, a bare loop and one of spead2's.
 SHORT = """
-from spead_tutorial.tools import cli
-from spead_tutorial.tools.tour import command
+from spead_tutorial.tools import cli, tour
 kept = {"tut_4_send_perf", "tut_6_send_pktsize", "tut_8_send_reuse_memory", "ceiling"}
-whole = command.planned
+whole = tour.planned
 def planned(size, loopback):
     cases, without = whole(size, loopback)
     return [case for case in cases if case.program in kept and case.heap_size == 1 << 20
             and (case.implementation != "ours" or not case.program.startswith("tut_8"))], without
-command.planned = planned
+tour.planned = planned
 cli.main()
 """
 

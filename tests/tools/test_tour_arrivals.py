@@ -10,9 +10,8 @@ from spead_tutorial.measure.delivery import Delivery
 from spead_tutorial.measure.programs import Done
 from spead_tutorial.measure.records import RecordError
 from spead_tutorial.measure.report import Report
-from spead_tutorial.tools.tour import arrivals as tour_arrivals
-from spead_tutorial.tools.tour import command as tour
-from spead_tutorial.tools.tour.arrivals import read_arrivals, receive_some, text
+from spead_tutorial.tools import tour
+from spead_tutorial.tools.tour.rows import arrivals_text, read_arrivals
 from support.labs import needs_lab
 from support.tours import arrived, recorded
 
@@ -35,7 +34,7 @@ def test_without_a_link_to_a_second_machine_it_arrives_over_the_labs_loopback(mo
         return Lab(kind, receiver=receiver)
 
     monkeypatch.setattr(deliveries, "Lab", without_veth)
-    found, reasons = receive_some("tiny")
+    found, reasons = tour.receive_some("tiny")
     assert reasons == []
     assert [one.language for one in found] == list(MEASURED)
     for one in found:
@@ -48,7 +47,7 @@ def test_where_nobody_can_receive_a_tour_says_why_and_goes_on(monkeypatch):
         raise LabError("it is forbidden here")
 
     monkeypatch.setattr(deliveries, "Lab", no_lab)
-    assert receive_some("tiny") == ([], ["Without data that arrives: it is forbidden here."])
+    assert tour.receive_some("tiny") == ([], ["Without data that arrives: it is forbidden here."])
 
 
 @pytest.mark.parametrize(
@@ -65,9 +64,9 @@ def test_where_nobody_can_receive_a_tour_says_why_and_goes_on(monkeypatch):
 def test_a_loss_that_is_accounted_for_is_no_failure_and_all_else_is(
     monkeypatch, delivery, counts, failure
 ):
-    monkeypatch.setattr(tour_arrivals, "deliver", lambda *_, **__: delivery)
-    monkeypatch.setattr(tour_arrivals, "receiving_lab", lambda: Stand())
-    found, _ = receive_some("tiny")
+    monkeypatch.setattr(tour, "deliver", lambda *_, **__: delivery)
+    monkeypatch.setattr(tour, "receiving_lab", lambda: Stand())
+    found, _ = tour.receive_some("tiny")
     for one in found:
         assert (one.sent, one.received, one.dropped) == counts
         assert (one.failure is None) if failure is None else (failure in one.failure)
@@ -88,15 +87,15 @@ class Stand:
 def test_what_arrived_is_a_table_and_a_failure_is_named_in_it():
     values = tuple(f"Timestamp: {i:<10} Power: 1.00" for i in range(4))
     lossy = {"received": 11790, "lost": 4, "dropped": 7, "values": values}
-    shown = text(read_arrivals(arrived(recorded(), lossy, {"failure": "why"})))
+    shown = arrivals_text(read_arrivals(arrived(recorded(), lossy, {"failure": "why"})))
     numbers = [line.split() for line in shown.splitlines() if line.startswith("C ")]
     assert numbers == [["C", "100", "11801", "11790", "4", "7", "✓"], ["C", "✗", "failed:", "why"]]
     assert f"  {values[2]}\n  …\n  {values[3]}\n" in shown
-    assert text([]) == ""
+    assert arrivals_text([]) == ""
 
 
 def test_what_a_strangers_record_says_is_no_more_than_letters_to_a_terminal():
-    shown = text(read_arrivals(arrived(recorded(), {"way": "veth\x1b[31m"})))
+    shown = arrivals_text(read_arrivals(arrived(recorded(), {"way": "veth\x1b[31m"})))
     assert "(veth [31m)" in shown
 
 

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results import plots
-from spead_tutorial.tools.tour.arrivals import read_arrivals
 from spead_tutorial.tools.tour.page import page
-from spead_tutorial.tools.tour.rows import entries
+from spead_tutorial.tools.tour.rows import entries, read_arrivals
 from support.tours import arrived, recorded
 
 

@@ -1,2 +1,293 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tour: every chapter in Python and in C, what each of them gained, and the proof."""
+
+import contextlib
+import dataclasses
+import importlib.metadata
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from spead_tutorial.chapters.catalogue import (
+    BESIDE_LADDER,
+    LADDER,
+    MEASURED,
+    find_chapter,
+    find_receiver,
+)
+from spead_tutorial.lab import Journey, Lab, LabError
+from spead_tutorial.measure import baselines, ladder
+from spead_tutorial.measure.baselines import CEILING, PEER
+from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.case import take as take_case
+from spead_tutorial.measure.delivery import Delivery, deliver, receiving_lab
+from spead_tutorial.measure.machine import header
+from spead_tutorial.measure.place import Device, Loopback, Place
+from spead_tutorial.measure.programs import ProgramError, ProgramOptions
+from spead_tutorial.measure.progress import Steps
+from spead_tutorial.measure.records import OURS, RecordError, Recording, Sample, Sent, locked, read
+from spead_tutorial.measure.rounds import measure, schedule
+from spead_tutorial.results.tables import filled, plain
+from spead_tutorial.tools.tour.rows import (
+    ARRIVALS,
+    Arrival,
+    arrivals_text,
+    entries,
+    headlines,
+    notes,
+    read_arrivals,
+    table,
+)
+
+__all__ = ["PAGE", "RECORDS", "SIZES", "do_tour", "planned", "show", "tour"]
+
+#: Rounds of each size, and how much it sends: 1 is about half a second.
+SIZES = {"quick": (3, 1.0), "full": (9, 5.0), "tiny": (2, 1 / 512)}
+#: What is in the folder of a tour: what was measured, and all of it to look at.
+RECORDS, PAGE = "tour.jsonl", "index.html"
+_SEED = 20
+_TIMEOUT_S = 300.0
+_MIB = 1 << 20
+_RUNGS = (*LADDER, *BESIDE_LADDER)
+_NAMES = {PEER: "the peer", CEILING: "bare loops"}
+#: Of what arrives: who receives from whom, and over a link that is slow enough for both.
+_RECEIVER, _SENDER = "7", "6"
+_BITS_PER_S = 800_000_000
+_FEW_HEAPS, _USUAL_HEAPS = 4, 100  # of 1 MiB: about a second
+_FIRST_VALUES = 3
+
+
+@click.command()
+@click.option("--quick", "size", flag_value="quick", default=True,
+              help="Three rounds, a minute or two (the default).")  # fmt: skip
+@click.option("--full", "size", flag_value="full", help="Nine rounds of longer samples.")
+@click.option("--tiny", "size", flag_value="tiny", hidden=True)
+@click.option("--loopback", is_flag=True, help="Send to this machine's loopback, without a lab.")
+@click.option("--output", type=click.Path(file_okay=False, path_type=Path),
+              default=Path("results", "tour"), show_default=True,
+              help="Folder for the page, records and pictures.")  # fmt: skip
+@click.option("--from-record", is_flag=True,
+              help="Measure nothing: show the folder's last tour again.")  # fmt: skip
+def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
+    """Run every chapter in Python and in C, and show what each gained.
+
+    Beside them it runs bare system calls, and the same loops with spead2 where that is
+    installed. It prints a table, and writes a page to look at, and to pass on. The exit status
+    is 1 where a program failed, or a device did not count what it claims.
+
+    Example: spead-tutorial tour --quick
+    """
+    return show(output) if from_record else do_tour(size, output, loopback=loopback)
+
+
+# ---------------------------------------------------------------------------------------
+# Measuring
+
+
+def planned(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
+    """Return what a tour measures; and why something is not beside the chapters.
+
+    It is the sweep `ladder`, but the peer is that which is installed, and all cores send at once.
+    Over loopback there are no bare loops: it is the receiver who sets the limit there.
+    """
+    cores = len(os.sched_getaffinity(0))
+    bare = () if loopback else ladder.bare((None, cores) if cores > 1 else (None,))
+    found = [(case, baselines.missing(case)) for case in (*ladder.peers(PEER), *bare)]
+    without = ["Without bare loops: over loopback, the receiver sets the limit."] * loopback
+    reasons = {(case.implementation, reason) for case, reason in found if reason is not None}
+    without += [f"Without {_NAMES[who]}: {reason}." for who, reason in sorted(reasons)]
+    cases = [*ladder.chapters(_RUNGS), *(case for case, reason in found if reason is None)]
+    return [dataclasses.replace(case, heaps=_heaps(case, size)) for case in cases], without
+
+
+def _heaps(case: Case, size: str) -> int:
+    """Return how many a case sends: the peer, which has as much to import again, a quarter."""
+    _, factor = SIZES[size]
+    known = {(rung.program, rung.heap_size): rung.mebibytes for rung in _RUNGS}
+    mebibytes = known.get((case.program, case.heap_size), known[LADDER[-1].program, _MIB])
+    mebibytes = mebibytes // 4 if case.implementation == PEER else mebibytes
+    return max(2 * (case.streams or 1), int(mebibytes * factor) * _MIB // case.heap_size)
+
+
+def do_tour(size: str, output: Path, *, loopback: bool = False) -> int:
+    """Do the tour, show what it came to, and return the exit status."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(locked(output))
+        recording = _measure(Loopback() if loopback else _place(stack), size, output / RECORDS)
+        return _show(recording, output)
+
+
+def show(output: Path) -> int:
+    """Show what the last tour came to, and return the exit status: nothing is measured."""
+    if not (output / RECORDS).is_file():
+        raise RecordError(f"{output} has no record of a tour: spead-tutorial tour makes one")
+    with locked(output):
+        recording = read(output / RECORDS)
+        try:
+            return _show(recording, output)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RecordError(
+                f"{output / RECORDS} is a record, but none that a tour writes ({error}):"
+                " spead-tutorial tour makes one"
+            ) from error
+
+
+def _place(stack: contextlib.ExitStack) -> Place:
+    try:
+        return Device(stack.enter_context(Lab()))
+    except LabError as error:
+        click.echo(f"No lab: {error}.")
+        click.echo("The tour goes on over loopback, with a receiver: rates are not the lab's.")
+        return Loopback()
+
+
+def _measure(place: Place, size: str, path: Path) -> Recording:
+    """Take all samples, and put the file in its place when it is whole."""
+    begun = time.monotonic()
+    rounds, _ = SIZES[size]
+    cases, without = planned(size, isinstance(place, Loopback))
+    arrived, why_not = _arrivals(place, size)
+    settings = {"size": size, "rounds": rounds, "seed": _SEED, "without": [*without, *why_not]}
+    settings["drawn_by"] = "spead-tutorial tour"
+    settings[ARRIVALS] = [dataclasses.asdict(one) for one in arrived]
+    has_peer = any(case.implementation == PEER for case in cases)
+    others = {PEER: importlib.metadata.version(PEER)} if has_peer else {}
+    unfinished = path.with_suffix(".part")
+    unfinished.unlink(missing_ok=True)
+    try:
+        with Steps() as shown:
+            recording = measure(
+                schedule(cases, rounds, _SEED),
+                lambda step, _: _take(place, step),
+                header("tour", place.facts(), settings, others),
+                path=unfinished,
+                show=shown,
+                say=lambda step, failure: None,  # the table does
+            )
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    click.echo(f"It took {time.monotonic() - begun:.0f} s.")
+    return recording
+
+
+def _arrivals(place: Place, size: str) -> tuple[list[Arrival], list[str]]:
+    if isinstance(place, Loopback):
+        return [], ["Without data that arrives: without a lab, nobody counts what is lost."]
+    return receive_some(size)
+
+
+def _take(place: Place, step: Step) -> Sample:
+    """Run a case once; where it cannot even be started, that is a failure of its."""
+    ours = step.case.implementation == OURS
+    try:
+        start = None if ours else baselines.launch(step.case, step.heaps)
+        return take_case(place, step, launch=start, timeout=_TIMEOUT_S)
+    except ProgramError as error:
+        case = step.case
+        chapter = find_chapter(case.program).number if case.program != CEILING else 0
+        return Sent(
+            **Begun(step).facts(chapter, (place.device, place.kind), str(error)),
+            heaps=step.heaps or 1,
+            heap_size=case.heap_size,
+            packet_size=case.packet_size,
+            streams=case.streams or 1,
+        )
+
+
+# ---------------------------------------------------------------------------------------
+# What arrives, in a lab of its own with a machine that receives: every packet is accounted for
+
+
+def receive_some(size: str) -> tuple[list[Arrival], list[str]]:
+    """Have a chapter receive what another sends, in all languages, or say why not."""
+    heaps = _FEW_HEAPS if size == "tiny" else _USUAL_HEAPS
+    try:
+        with receiving_lab() as lab:
+            return [_received(lab, language, heaps) for language in MEASURED], []
+    except LabError as error:
+        return [], [f"Without data that arrives: {error}."]
+
+
+def _received(lab: Lab, language: str, heaps: int) -> Arrival:
+    sender, receiver = find_chapter(_SENDER), find_receiver(_RECEIVER)
+    assert receiver is not None
+    it = Arrival(sender.number, receiver.number, language, lab.kind, _BITS_PER_S, heaps)
+    options = ProgramOptions(heaps=heaps)
+    both = (language, language)
+    try:
+        done = deliver(lab, receiver, sender, both, options, bits_per_s=_BITS_PER_S)
+    except ProgramError as error:
+        return dataclasses.replace(it, failure=str(error))
+    if done.journey is None or done.accounting is None or not done.accounting.ok:
+        return dataclasses.replace(it, failure=done.failure)
+    values = [line for line in done.received.output.splitlines() if line.startswith("Timestamp")]
+    return dataclasses.replace(
+        it,
+        complete=len(values),
+        sent=done.journey.sent,
+        received=done.journey.received,
+        lost=done.journey.lost_on_the_way,
+        dropped=done.journey.dropped_packets,
+        values=(*values[:_FIRST_VALUES], *values[_FIRST_VALUES:][-1:]),
+        failure=_complaint(done, done.journey),
+    )
+
+
+def _complaint(done: Delivery, journey: Journey) -> str | None:
+    """Say what went wrong; packets of which is known where they were lost are no failure."""
+    for ended in (done.sent, done.received):
+        if ended.status != 0 and (ended is done.sent or journey.received == journey.sent):
+            return ended.complaint
+    return None
+
+
+# ---------------------------------------------------------------------------------------
+# Showing
+
+
+def _show(recording: Recording, output: Path) -> int:
+    from spead_tutorial.tools.tour.page import page as page_of  # as slow to import as pictures
+
+    found, arrived = entries(recording), read_arrivals(recording)
+    for headline in headlines(found):
+        click.echo(f"\n{headline.by:6}  {plain(str(headline))}")
+        for line in headline.details:
+            click.echo(plain(f"{'':6}  {line}"))
+    click.echo(f"\n{table(found, recording, brief=True)}\n")
+    for note in notes(recording):
+        click.echo(filled(plain(note)))
+    if arrived:
+        click.echo(f"\n{arrivals_text(arrived)}")
+    pictures = _draw(recording, output)
+    page = output / PAGE
+    page.write_text(page_of(recording, found, arrived, pictures, output), encoding="utf-8")
+    _say_what_next([page, *pictures, output / RECORDS])
+    failures = {one.row.failure for one in found} | {one.failure for one in arrived}
+    failures.discard(None)
+    for failure in sorted(map(str, failures)):
+        click.echo(f"spead-tutorial: {plain(failure)}", err=True)
+    return 1 if failures else 0
+
+
+def _draw(recording: Recording, output: Path) -> list[Path]:
+    from spead_tutorial.results import plots  # here, as no other command should wait for it
+
+    try:
+        return plots.save(output / "tut-ladder.svg", plots.ladder, recording)
+    except plots.MissingError as error:
+        click.echo(f"\nNo pictures: {error}.")
+        return []
+
+
+def _say_what_next(files: Sequence[Path]) -> None:
+    click.echo("\nLook at")
+    for path in files:
+        click.echo(f"  {path}")
+    click.echo("and try")
+    click.echo("  spead-tutorial run 10 --lang c -n 524288 -H 8192")
+    click.echo("  spead-tutorial run 7 --from 6 --rate 500 -n 2000")
+    click.echo("  spead-tutorial chapters")

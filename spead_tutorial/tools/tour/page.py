@@ -15,9 +15,16 @@ from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.measure.units import size
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
-from spead_tutorial.tools.tour import arrivals
-from spead_tutorial.tools.tour.arrivals import PROVED, Arrival
-from spead_tutorial.tools.tour.rows import Entry, headlines, notes, table, where
+from spead_tutorial.tools.tour.rows import (
+    PROVED,
+    Arrival,
+    Entry,
+    arrivals_table,
+    headlines,
+    notes,
+    table,
+    where,
+)
 
 __all__ = ["page"]
 
@@ -62,10 +69,10 @@ def page(
         },
         table=table(found, recording, brief=False),
         links=_links(found, folder),
-        arrivals=arrivals.table(arrived),
-        arrived=arrivals.summary(arrived[0]) if arrived else "",
+        arrivals=arrivals_table(arrived),
+        arrived=arrived[0].summary if arrived else "",
         proved=PROVED,
-        values=arrivals.shown_values(arrived[0]) if arrived else [],
+        values=arrived[0].shown_values if arrived else [],
         notes=notes(recording),
         machine=_machine(recording),
         around={path: words for path, words in _AROUND.items() if (folder / path).exists()},

@@ -4,9 +4,8 @@
 import pytest
 
 from spead_tutorial.results import plots
-from spead_tutorial.tools.tour.arrivals import read_arrivals
 from spead_tutorial.tools.tour.page import page as written
-from spead_tutorial.tools.tour.rows import entries
+from spead_tutorial.tools.tour.rows import entries, read_arrivals
 from support.tours import arrived, recorded
 
 
