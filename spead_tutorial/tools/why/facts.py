@@ -3,14 +3,12 @@
 
 import dataclasses
 
-__all__ = ["GB", "PAGE", "Bare", "Calls", "Packets", "Run", "Seen", "Thread", "Traffic"]
+from spead_tutorial.measure.verify import IP_UDP_HEADERS
 
 #: Bytes of payload that facts are given for: a gigabyte of 10⁹.
 GB = 10**9
 #: Bytes in a page.
 PAGE = 4096
-
-_UDP_OVER_IPV4 = 28
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -98,6 +96,10 @@ class Packets:
     destinations: int  # addresses with ports that they went to
     missed: int  # messages for which there was no room
 
+    def per_gb(self, amount: float) -> float:
+        """Return what an amount is for a gigabyte of payload."""
+        return amount * GB / self.payload_bytes
+
     @property
     def per_message(self) -> float:
         """Packets in a message."""
@@ -165,7 +167,7 @@ class Seen:
     @property
     def largest_packet(self) -> int:
         """Bytes within UDP that the device takes in one piece."""
-        return self.mtu - _UDP_OVER_IPV4
+        return self.mtu - IP_UDP_HEADERS
 
     @property
     def share(self) -> float | None:

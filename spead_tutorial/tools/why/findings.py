@@ -2,12 +2,10 @@
 """What the facts mean: findings, those first that explain most. No I/O, and no clock."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from spead_tutorial.measure.units import number, percent, size
-from spead_tutorial.tools.why.facts import PAGE, Packets, Seen, Thread
-
-__all__ = ["CHECKS", "Finding", "diagnose"]
+from spead_tutorial.tools.why.facts import PAGE, Bare, Packets, Seen
 
 #: Packets in a message, and messages in a call, up to which they count as one.
 ONE = 1.2
@@ -83,8 +81,7 @@ def _weighed(finding: Finding, longer: float | None) -> Finding:
     return dataclasses.replace(finding, explains=min(1.0, finding.cost_s / longer))
 
 
-# ---------------------------------------------------------------------------------------
-# One kind each
+# ---- One kind each ----
 
 
 def sleeps(seen: Seen) -> Finding | None:
@@ -132,7 +129,7 @@ def _handling_s(seen: Seen) -> float:
     packets, calls = seen.packets, seen.calls
     if packets is None:
         return seen.run.per_gb(seen.run.messages) * CALL_S
-    messages = 1e9 / packets.payload_bytes * packets.messages
+    messages = packets.per_gb(packets.messages)
     n_calls = messages / calls.per_call if calls and calls.messages else messages
     heaps = 1e9 / packets.heap_bytes if packets.heap_bytes else 0.0
     return n_calls * CALL_S + heaps * HEAP_S
@@ -178,12 +175,12 @@ def call_per_packet(seen: Seen) -> Finding | None:
         return None  # it is as large as a message that holds several
     return Finding(
         "call-per-packet",
-        f"{calls.names[0]} is called for every packet: {_packets_per_gb(seen):.0f} times for"
-        " each gigabyte.",
+        f"{calls.names[0]} is called for every packet: {packets.per_gb(packets.packets):.0f} times"
+        " for each gigabyte.",
         "Give the kernel many packets in a call: sendmmsg, and segmentation offload, by which one"
         " message holds up to 64 KiB of packets. In Python, a stream of this package does both.",
         # A call has its own price beside the message's, of which it is a small part.
-        _unmerged_s(seen, 1.25),
+        _unmerged_s(packets, seen.bare, 1.25),
     )
 
 
@@ -197,11 +194,11 @@ def no_segmentation_offload(seen: Seen) -> Finding | None:
     return Finding(
         "no-segmentation-offload",
         f"{packets.per_message:.1f} packets in a message: no segmentation offload, and"
-        f" {_messages_per_gb(seen):.0f} messages for each gigabyte.",
+        f" {packets.per_gb(packets.messages):.0f} messages for each gigabyte.",
         "See that the sender sets UDP_SEGMENT, that its packets are of one size, and that"
         " spead-tutorial doctor finds the offload here. A library may be built without it, as"
         " spead2's wheel is.",
-        _unmerged_s(seen, 1.0),
+        _unmerged_s(packets, seen.bare, 1.0),
     )
 
 
@@ -210,7 +207,7 @@ def fragments(seen: Seen) -> Finding | None:
     packets, bare = seen.packets, seen.bare
     if packets is None or packets.fragments / packets.messages < FRAGMENTED:
         return None
-    per_gb = packets.fragments * 1e9 / packets.payload_bytes
+    per_gb = packets.per_gb(packets.fragments)
     return Finding(
         "fragments",
         f"Packets of {packets.packet_bytes} bytes are larger than the MTU of {seen.mtu}"
@@ -218,7 +215,7 @@ def fragments(seen: Seen) -> Finding | None:
         f"Take packets of {seen.largest_packet} bytes at most, or what the route takes"
         " (route_packet_size). A fragment that is lost costs the whole packet, and nothing is"
         " merged.",
-        None if bare is None else _messages_per_gb(seen) * bare.message_s,
+        None if bare is None else packets.per_gb(packets.messages) * bare.message_s,
     )
 
 
@@ -229,14 +226,14 @@ def small_packets(seen: Seen) -> Finding | None:
         return None
     if packets.packet_bytes >= SMALL * seen.largest_packet or _one_packet_heaps(seen):
         return None
-    more = _packets_per_gb(seen) - 1e9 / seen.largest_packet
+    more = packets.per_gb(packets.packets) - 1e9 / seen.largest_packet
     each = None
     if bare is not None:
         each = bare.message_s if packets.per_message <= ONE else bare.packet_s
     return Finding(
         "small-packets",
         f"Packets of {packets.packet_bytes} bytes, though the device takes"
-        f" {seen.largest_packet}: {_packets_per_gb(seen):.0f} packets for each gigabyte.",
+        f" {seen.largest_packet}: {packets.per_gb(packets.packets):.0f} packets for each gigabyte.",
         "Take larger packets, as large as the smallest MTU on the way allows, less 28 bytes for IP"
         " and UDP. If the real network has an MTU of 1500, give the lab that one (--mtu 1500).",
         None if each is None else more * each,
@@ -255,9 +252,10 @@ def shared_core(seen: Seen) -> Finding | None:
     )  # fmt: skip
     if len(together) < 2 or seen.cores < 2:
         return None
+    names = " and ".join(f"{thread.name} ({thread.tid})" for thread in together)
     return Finding(
         "shared-core",
-        f"{_names(together)} may only use core {together[0].cpus[0]}, though there are {seen.cores}"
+        f"{names} may only use core {together[0].cpus[0]}, though there are {seen.cores}"
         " cores: one waits while the other works.",
         "Look for sched_setaffinity, pthread_setaffinity_np and taskset. Give each thread a core"
         " of its own, or leave it to the kernel.",
@@ -274,7 +272,7 @@ def small_heaps(seen: Seen) -> Finding | None:
     own_s = run.per_gb(run.user_s) / heaps
     n_calls = 0.0
     if calls is not None and calls.messages:
-        n_calls = _messages_per_gb(seen) / heaps / calls.per_call
+        n_calls = packets.per_gb(packets.messages) / heaps / calls.per_call
     if n_calls < CALLS_PER_HEAP and not OWN_S_PER_HEAP <= own_s < HEAP_S:
         return None
     heap = size(packets.heap_bytes).replace("\N{NO-BREAK SPACE}", " ")
@@ -303,8 +301,7 @@ CHECKS: tuple[Callable[[Seen], Finding | None], ...] = (
 )
 
 
-# ---------------------------------------------------------------------------------------
-# Of facts
+# ---- Of facts ----
 
 
 def _one_packet_heaps(seen: Seen) -> bool:
@@ -325,28 +322,12 @@ def _mapped(seen: Seen) -> float:
     return seen.calls.mapped_bytes / _bytes_of(seen.calls.messages, seen.packets)
 
 
-def _messages_per_gb(seen: Seen) -> float:
-    assert seen.packets is not None
-    return seen.packets.messages * 1e9 / seen.packets.payload_bytes
-
-
-def _packets_per_gb(seen: Seen) -> float:
-    assert seen.packets is not None
-    return seen.packets.packets * 1e9 / seen.packets.payload_bytes
-
-
-def _unmerged_s(seen: Seen, each: float) -> float | None:
+def _unmerged_s(packets: Packets, bare: Bare | None, each: float) -> float | None:
     """Return what messages of one packet cost beside full ones, for a gigabyte."""
-    if seen.bare is None:
+    if bare is None:
         return None
-    packets = seen.packets
-    assert packets is not None
-    whole = (packets.messages - packets.fragments) * 1e9 / packets.payload_bytes
-    return each * max(0.0, whole - 1e9 / _MESSAGE) * seen.bare.message_s
-
-
-def _names(threads: Iterable[Thread]) -> str:
-    return " and ".join(f"{thread.name} ({thread.tid})" for thread in threads)
+    whole = packets.per_gb(packets.messages - packets.fragments)
+    return each * max(0.0, whole - 1e9 / _MESSAGE) * bare.message_s
 
 
 def _short(seconds: float) -> str:
