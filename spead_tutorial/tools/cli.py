@@ -20,9 +20,7 @@ from spead_tutorial.tools.notebooks import notebook
 from spead_tutorial.tools.recv import recv
 from spead_tutorial.tools.run import find_program, run
 from spead_tutorial.tools.tour import tour
-from spead_tutorial.tools.why.command import why
-
-__all__ = ["cli", "main"]
+from spead_tutorial.tools.why import why
 
 
 @click.group(

@@ -22,7 +22,7 @@ import pytest
 
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.tools.why import watching
-from spead_tutorial.tools.why.capture import Capture
+from spead_tutorial.tools.why.places import Capture
 from spead_tutorial.tools.why.report import CHAPTERS
 from support import ROOT
 from support.lab_scripts import wait_for_the_end_of

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.tools.why import findings, traffic
+from spead_tutorial.tools.why import findings
 from spead_tutorial.tools.why.facts import GB, Bare, Calls, Packets, Run, Seen, Thread
 from spead_tutorial.tools.why.findings import diagnose
+from spead_tutorial.tools.why.instruments import parse_traffic
 from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
 
 BARE = Bare(rate=10e9, unmerged_rate=4e9, message_s=1e-6, fault_s=2e-7, packet_s=2e-8)
@@ -267,7 +268,7 @@ def test_what_explains_next_to_nothing_does_so_in_plain_words():
     ],
 )
 def test_what_perf_writes_is_memory_traffic_or_a_reason(line, n_bytes, words):
-    found = traffic.parse(f"# started\n\n{line}\n")
+    found = parse_traffic(f"# started\n\n{line}\n")
     assert found.n_bytes == n_bytes
     made = seen(traffic=found)
     assert words in text(made, ())

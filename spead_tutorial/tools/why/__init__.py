@@ -1,2 +1,138 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A diagnosis for anybody's sender: what was seen of it, and what that means."""
+"""``spead-tutorial why``: what makes a sender slow."""
+
+import contextlib
+import functools
+import json
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spead_tutorial.lab import KINDS, Lab
+from spead_tutorial.measure.machine import header
+from spead_tutorial.measure.records import Recording
+from spead_tutorial.tools.command_line import Number
+from spead_tutorial.tools.why.facts import Seen
+from spead_tutorial.tools.why.findings import diagnose
+from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
+from spead_tutorial.tools.why.report import as_object, text
+from spead_tutorial.tools.why.report import picture as drawn
+from spead_tutorial.tools.why.watching import Sender, watch
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+@click.option("--seconds", type=Number(0.1, 600), default=3.0, show_default=True,
+              help="How long it may send before it is stopped.")  # fmt: skip
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
+@click.option("--mtu", type=click.IntRange(1280, 65535), help="The lab's MTU in bytes (9216).")
+@click.option("--pid", type=click.IntRange(1), help="A sender that runs already.")
+@click.option("--interface", metavar="NAME",
+              help="An interface of this machine, in place of a lab.")  # fmt: skip
+@click.option("--allow-real-network", is_flag=True,
+              help="With --interface: packets may leave this machine.")  # fmt: skip
+@click.option("--no-strace", is_flag=True, help="Do not look at its system calls.")
+@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+              help="Draw where its time goes: an SVG, and beside it a dark one.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def why(
+    command: tuple[str, ...],
+    seconds: float,
+    kind: str | None,
+    mtu: int | None,
+    pid: int | None,
+    interface: str | None,
+    allow_real_network: bool,
+    no_strace: bool,
+    picture: Path | None,
+    as_json: bool,
+) -> int:
+    """Say what makes a sender slow: any that sends UDP, in any language.
+
+    COMMAND starts it, after --. It is run three times in a lab: for its rate, for its packets, and
+    under strace for its calls. {host} and {port} in its words stand for where to send to,
+    which is 192.168.31.2 and 8888; SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT are the same in its
+    environment. What is found is said in the order of what it explains, each with the chapter that
+    mends it. The exit status is 1 where the sender fails, or sends nothing.
+
+    \b
+    Example: spead-tutorial why -- ./my_sender {host} {port}
+    Example: spead-tutorial why --pid 4711
+    """
+    there = [device for _, device in socket.if_nameindex()]
+    is_for_lab = any("{host}" in word or "{port}" in word for word in command)
+    refusals = {
+        "say what to look at: -- COMMAND, or --pid PID": bool(command) == (pid is not None),
+        "--kind and --mtu are a lab's: neither --interface nor --pid has one":
+            (interface or pid) is not None and (kind or mtu) is not None,
+        "--interface is for a COMMAND: with --pid it is found": None not in (interface, pid),
+        "--allow-real-network goes with --interface: a lab has no real network":
+            allow_real_network and interface is None,
+        f"there is no interface {interface!r} here: there are {', '.join(there)}":
+            interface not in (None, *there),
+        f"{interface} may lead out of this machine: say --allow-real-network, too":
+            interface not in (None, "lo") and not allow_real_network,
+        "{host} and {port} are a lab's: with --interface, say where the sender sends to":
+            interface is not None and is_for_lab,
+    }  # fmt: skip
+    for words, is_wrong in refusals.items():
+        if is_wrong:
+            raise click.UsageError(words)
+    if picture is not None:
+        _check_picture(picture)
+
+    def say(words: str) -> None:
+        if not as_json:
+            click.echo(f"{words} …", err=True)
+
+    with contextlib.ExitStack() as stack:
+        spot: Spot
+        if pid is not None:
+            spot = AtProcess(pid)
+        elif interface is not None:
+            spot = AtInterface(interface)
+        else:
+            spot = InLab(stack.enter_context(Lab(kind, mtu=mtu or 9216)))
+        facts = spot.lab.facts() if isinstance(spot, InLab) else {"kind": spot.device, "mtu": 0}
+        sender = Sender(tuple(_filled(word, spot) for word in command), pid)
+        seen = watch(sender, spot, seconds, say, trace=not no_strace)
+    findings = diagnose(seen)
+    click.echo(json.dumps(as_object(seen, findings)) if as_json else text(seen, findings))
+    if picture is not None:
+        for path in _draw(picture, seen, facts):
+            say(f"Drawn: {path}")
+    return 0
+
+
+def _check_picture(path: Path) -> None:
+    """Refuse what could not be drawn, before a sender is watched for it."""
+    if path.suffix != ".svg":
+        raise click.UsageError("--picture draws an SVG: name it so")
+    if not path.parent.is_dir():
+        raise click.UsageError(f"there is no folder {path.parent} for the picture")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise click.UsageError(f"{path} cannot be written")
+    from spead_tutorial.results import plots  # here, as no other command should wait for it
+
+    try:
+        plots.require()
+    except plots.MissingError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def _draw(path: Path, seen: Seen, facts: dict[str, Any]) -> list[Path]:
+    """Draw where the time goes; the whole command line is no business of a picture's."""
+    from spead_tutorial.results import plots
+
+    first = header("why", facts, {"drawn_by": "spead-tutorial why"})
+    return plots.save(path, functools.partial(drawn, seen=seen), Recording(first, ()))
+
+
+def _filled(word: str, spot: Spot) -> str:
+    if spot.destination is None:
+        return word
+    host, port = spot.destination
+    return word.replace("{host}", host).replace("{port}", str(port))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where a sender is watched: in a lab, at a real interface, or wherever it runs already."""
+"""Where a sender is watched, in a lab, at an interface or where it runs, and its packets there."""
 
 import abc
 import contextlib
@@ -7,22 +7,127 @@ import dataclasses
 import os
 import signal
 import socket
+import struct
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import click
 
 from spead_tutorial.lab import Counters, Lab
-from spead_tutorial.tools.why.capture import Capture
-from spead_tutorial.tools.why.tasks import family
+from spead_tutorial.lab.ring import PacketRing
+from spead_tutorial.tools.why.facts import Packets
+from spead_tutorial.tools.why.instruments import family
 
-__all__ = ["AtInterface", "AtProcess", "InLab", "Spot", "end", "environment"]
+_RING_MIB = 16
+_IPV4, _IPV6, _UDP = 0x0800, 0x86DD, 17
+_IPV6_FRAGMENT = 44
+_SPEAD = b"S\x04"
+_HEAP_LENGTH = 2
 
-_PACKETS_UNSEEN = (
-    "The packets were not seen, as this user may not listen at {}: run it as root, or in a lab."
-)
+
+# ---- Its packets ----
+
+
+class Capture(PacketRing):
+    """Notes what a device gets, from its making on, for as long as there is room.
+
+    The ring is as long as a short run needs. Nobody reads it meanwhile, so that watching takes no
+    core from the sender.
+    """
+
+    def __init__(self, packet_socket: socket.socket, device: str) -> None:
+        super().__init__(packet_socket, device, _RING_MIB, merged=True)
+
+    def packets(self) -> Packets | None:
+        """Return what was noted; None where no UDP was sent."""
+        missed = self.missed()
+        messages = packets = payload = fragments = 0
+        sizes: Counter[int] = Counter()
+        heaps: Counter[int] = Counter()
+        destinations = set()
+        for message in self.messages():
+            length, head, merged = message.n_bytes, message.head, message.merged
+            found = _datagram(head) if message.is_sent else None
+            if found is None:
+                continue
+            to, at, is_first, is_fragment = found
+            messages += 1
+            fragments += is_fragment and not is_first
+            n_bytes = length - at
+            payload += n_bytes
+            if not is_first:
+                continue
+            size = struct.unpack_from("!H", head, at - 4)[0] - 8 if is_fragment else n_bytes
+            n_packets = -(-n_bytes // merged) if merged else 1
+            packets += n_packets
+            destinations.add(to)
+            sizes[merged or size] += n_bytes if merged else size
+            heap = _heap_bytes(head[at:])
+            if heap is not None:
+                heaps[heap] += n_bytes
+        if not messages or not packets:
+            return None
+        return Packets(
+            messages=messages,
+            packets=packets,
+            payload_bytes=payload,
+            fragments=fragments,
+            packet_bytes=max(sizes, key=sizes.__getitem__),
+            heap_bytes=max(heaps, key=heaps.__getitem__) if heaps else None,
+            destinations=len(destinations),
+            missed=missed,
+        )
+
+
+def _datagram(head: bytes) -> tuple[bytes, int, bool, bool] | None:
+    """Take the headers of a message apart.
+
+    Returns where it goes to, where its payload begins, whether it is the first piece of a datagram,
+    and whether it is one of several; None for anything but UDP.
+    """
+    if len(head) < 14 + 20:
+        return None
+    (kind,) = struct.unpack_from("!H", head, 12)
+    if kind == _IPV4 and head[14 + 9] == _UDP:
+        at = 14 + 4 * (head[14] & 0xF)
+        (piece,) = struct.unpack_from("!H", head, 14 + 6)
+        offset, more, address = piece & 0x1FFF, piece & 0x2000, head[14 + 16 : 14 + 20]
+    elif kind == _IPV6 and len(head) >= 14 + 48:
+        at, offset, more, address = 14 + 40, 0, 0, head[14 + 24 : 14 + 40]
+        following = head[14 + 6]
+        if following == _IPV6_FRAGMENT:
+            following = head[at]
+            (piece,) = struct.unpack_from("!H", head, at + 2)
+            offset, more, at = piece >> 3, piece & 1, at + 8
+        if following != _UDP:
+            return None
+    else:
+        return None
+    if offset:
+        return address, at, False, True
+    return address + head[at + 2 : at + 4], at + 8, True, bool(more)
+
+
+def _heap_bytes(packet: bytes) -> int | None:
+    """Return how long the heap is that a SPEAD packet is of; None where it does not say."""
+    if len(packet) < 8 or not packet.startswith(_SPEAD):
+        return None
+    address_bytes, n_items = packet[3], struct.unpack_from("!H", packet, 6)[0]
+    if not 0 < address_bytes < 8:
+        return None
+    bits = 8 * address_bytes
+    for at in range(8, min(8 + 8 * n_items, len(packet) - 7), 8):
+        (pointer,) = struct.unpack_from("!Q", packet, at)
+        immediate, number = pointer >> 63, (pointer >> bits) & ((1 << (63 - bits)) - 1)
+        if immediate and number == _HEAP_LENGTH:
+            length: int = pointer & ((1 << bits) - 1)
+            return length or None
+    return None
+
+
+# ---- The places ----
 
 
 class Spot(abc.ABC):
@@ -32,10 +137,15 @@ class Spot(abc.ABC):
     device: str  # the name of the device
     # what to tell senders; None where that is their own business
     destination: tuple[str, int] | None = None
+    popen: Any = subprocess.Popen  # what starts a program there
 
-    def start(self, argv: Sequence[str], **how: Any) -> Any:
-        """Start a program; as ``subprocess.Popen``."""
-        return subprocess.Popen(argv, **how)
+    @property
+    def environment(self) -> dict[str, str]:
+        """A sender's environment, which says where to send to."""
+        if self.destination is None:
+            return dict(os.environ)
+        host, port = self.destination
+        return os.environ | {"SPEAD_TUTORIAL_HOST": host, "SPEAD_TUTORIAL_PORT": str(port)}
 
     @abc.abstractmethod
     def counters(self) -> Counters:
@@ -50,20 +160,20 @@ class Spot(abc.ABC):
         try:
             return Capture(socket.socket(socket.AF_PACKET, socket.SOCK_RAW), self.device)
         except OSError:
-            return _PACKETS_UNSEEN.format(self.device)
+            return (
+                f"The packets were not seen, as this user may not listen at {self.device}: run it"
+                " as root, or in a lab."
+            )
 
 
 class InLab(Spot):
     """A lab of the command's own."""
 
     def __init__(self, lab: Lab) -> None:
-        self.lab = lab
+        self.lab, self.popen = lab, lab.popen
         self.device = lab.device
         self.destination = lab.address, lab.port
         self.text = f"a lab's device ({lab.kind}), MTU {lab.mtu}"
-
-    def start(self, argv: Sequence[str], **how: Any) -> Any:
-        return self.lab.popen(argv, **how)
 
     def counters(self) -> Counters:
         return self.lab.counters()
@@ -122,7 +232,8 @@ class AtProcess(Spot):
         self.text = f"{self.device}, which has sent most where process {self.pid} is"
 
     def _all(self) -> dict[str, Counters]:
-        names = [line.partition(":")[0].strip() for line in _lines(self._table)]
+        lines = self._table.read_text().splitlines()[2:]
+        names = [line.partition(":")[0].strip() for line in lines]
         return {name: _counted(self._table, name) for name in names}
 
     def counters(self) -> Counters:
@@ -162,10 +273,6 @@ class AtProcess(Spot):
         return super().capture()
 
 
-def _lines(table: Path) -> list[str]:
-    return table.read_text().splitlines()[2:]
-
-
 def _counted(table: Path, device: str) -> Counters:
     kind = "loopback" if device == "lo" else "interface"
     counters = Counters.parse(table.read_text(), device, kind)
@@ -184,11 +291,3 @@ def end(process: Any, patience_s: float = 1.0) -> None:
                 os.kill(pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(patience_s)
-
-
-def environment(destination: tuple[str, int] | None) -> Mapping[str, str]:
-    """Return a sender's environment, which says where to send to."""
-    if destination is None:
-        return dict(os.environ)
-    host, port = destination
-    return {**os.environ, "SPEAD_TUTORIAL_HOST": host, "SPEAD_TUTORIAL_PORT": str(port)}

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A diagnosis as a page of text, and as an object for JSON."""
+"""A diagnosis as a page of text, as an object for JSON, and as a picture."""
 
 import dataclasses
 import json
+import textwrap
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.measure.records import Recording
 from spead_tutorial.measure.units import number, percent, size, times
-from spead_tutorial.tools.why.facts import Bare, Calls, Packets, Run, Seen, Thread, Traffic
+from spead_tutorial.tools.why.facts import Seen, Thread
 from spead_tutorial.tools.why.findings import IDLE, Finding
 
-__all__ = ["CHAPTERS", "as_object", "seen_of", "text"]
+if TYPE_CHECKING:
+    from spead_tutorial.results.plots.sheet import Drawn
+    from spead_tutorial.results.plots.theme import Theme
 
 #: The chapter that mends what is found.
 CHAPTERS = {
@@ -33,9 +39,13 @@ _WAITED = 0.2  # of the time
 _WIDTH = 96
 
 
-def _gains() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(_GAINS.read_text(encoding="utf-8"))
-    return found
+def _gain(kind: str) -> dict[str, Any] | None:
+    """Return what it gained where it was measured to mend what is found."""
+    found: dict[str, dict[str, Any]] = json.loads(_GAINS.read_text(encoding="utf-8"))["gains"]
+    return found.get(kind)
+
+
+# ---- As text ----
 
 
 def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
@@ -76,15 +86,14 @@ def _unranked(seen: Seen) -> str:
 
 
 def _wrapped(line: str) -> list[str]:
-    words, lines = line.lstrip().split(" "), []
-    margin = line[: len(line) - len(line.lstrip())]
-    current = margin
-    for word in words:
-        if len(current) + len(word) > _WIDTH and current.strip():
-            lines.append(current.rstrip())
-            current = _INDENT if line.lstrip()[:1].isdigit() or margin else ""
-        current += word + " "
-    return [*lines, current.rstrip()]
+    is_listed = line[0] == " " or line[0].isdigit()
+    return textwrap.wrap(
+        line,
+        _WIDTH,
+        subsequent_indent=_INDENT if is_listed else "",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _rate(seen: Seen) -> str:
@@ -210,10 +219,13 @@ def _gained(seen: Seen, finding: Finding) -> str:
     if finding.kind in _HERE and seen.bare is not None:
         gained = seen.bare.rate / seen.bare.unmerged_rate
         return f"On this machine it makes the bare loop {times(gained)} as fast."
-    gain = _gains()["gains"].get(finding.kind)
+    gain = _gain(finding.kind)
     if gain is None:
         return "What it gains is what the limit takes."
     return f"There it was {times(gain['median'])} as fast afterwards ({gain['words']})."
+
+
+# ---- As an object ----
 
 
 def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
@@ -227,10 +239,7 @@ def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
     made["page_faults_per_gb"] = seen.run.per_gb(seen.run.faults)
     made["findings"] = [
         dataclasses.asdict(finding)
-        | {
-            "chapter": CHAPTERS[finding.kind],
-            "gain": _gains()["gains"].get(finding.kind),
-        }
+        | {"chapter": CHAPTERS[finding.kind], "gain": _gain(finding.kind)}
         for finding in findings
     ]
     return made
@@ -238,16 +247,66 @@ def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
 
 def seen_of(made: dict[str, Any]) -> Seen:
     """Return what was seen of a sender, from the object that `as_object` made of it."""
-    threads = [_read(Thread, one | {"cpus": tuple(one["cpus"])}) for one in made["run"]["threads"]]
-    parts: dict[str, Any] = {"run": _read(Run, made["run"] | {"threads": tuple(threads)})}
-    for name, kind in (("packets", Packets), ("calls", Calls), ("bare", Bare)):
-        parts[name] = None if made[name] is None else _read(kind, made[name])
-    if parts["calls"] is not None:
-        parts["calls"] = dataclasses.replace(parts["calls"], names=tuple(made["calls"]["names"]))
-    parts["traffic"] = None if made.get("traffic") is None else _read(Traffic, made["traffic"])
-    seen: Seen = _read(Seen, made | parts | {"unseen": tuple(made["unseen"])})
-    return seen
+    return msgspec.convert(made, Seen)
 
 
-def _read(kind: Any, fields: dict[str, Any]) -> Any:
-    return kind(**{field.name: fields[field.name] for field in dataclasses.fields(kind)})
+# ---- As a picture ----
+
+_MOST_THREADS = 12
+#: Inches from thread to thread, and of a bar; and beside the panel.
+_PITCH, _BAR = 0.34, 0.22
+_SIDES, _NARROW_SIDES = (1.7, 0.3), (1.2, 0.2)
+#: The colour of a part, as the theme has it, and its hatch.
+_LOOKS = {
+    "in the program": ("preparing", ""),
+    "in the kernel": ("sending", "////"),
+    "waiting for a core": ("limit", "...."),
+}
+_ASLEEP = "asleep"
+
+
+def picture(recording: Recording, theme: "Theme", *, seen: Seen) -> "Drawn":
+    """Draw what the threads of a sender did, as shares of the time."""
+    from matplotlib.patches import Patch  # here, as no other command should wait for it
+
+    from spead_tutorial.results.plots import bars, caption, marks, sheet
+
+    asleep: dict[str, Any] = {"facecolor": "none", "edgecolor": theme.faint, "linewidth": 0.8}
+    looks = {part: bars.part_look(look, theme) | {"linewidth": 0} for part, look in _LOOKS.items()}
+    looks[_ASLEEP] = asleep
+    threads = [thread for thread in seen.run.threads if thread.cpu_s > 0][:_MOST_THREADS]
+    drawn = sheet.Sheet(
+        theme,
+        f"{seen.program}: {number(seen.run.rate / 1e6)} MB/s",
+        [(0.1, _PITCH * max(1, len(threads)))],
+        caption(recording, f"one run of {number(seen.run.seconds)} s"),
+        subtitle="What its threads did while it sent",
+        legend=[*bars.part_legend(_LOOKS, theme), Patch(label=_ASLEEP, **asleep)],
+        columns=2,
+    )
+    axis = drawn.axes(0, *(_NARROW_SIDES if theme.is_narrow else _SIDES))
+    axis.set_ylim(max(1, len(threads)) - 0.5, -0.5)
+    axis.set_xlim(0, 100)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+    names = [f"{thread.name} ({thread.tid})" for thread in threads]
+    for y, (name, thread) in enumerate(zip(names, threads, strict=True)):
+        left, shares = 0.0, _shares(thread, seen.run.seconds)
+        marks.say(axis, name, ", ".join(f"{part} {percent(one)}" for part, one in shares.items()))
+        for part, share in shares.items():
+            width = min(100 * share, 100 - left)
+            axis.barh(y, width, _BAR / _PITCH, left, **looks[part])
+            left += width
+    axis.set_yticks(range(len(threads)), names)
+    axis.tick_params(axis="y", length=0)
+    axis.set_xlabel("share of the time, %")
+    return drawn.drawn(
+        "Bars: what each thread did, as shares of the time in which the sender sent."
+    )
+
+
+def _shares(thread: Thread, seconds: float) -> dict[str, float]:
+    waited = thread.runnable_s or 0.0
+    parts = (thread.user_s / seconds, thread.system_s / seconds, waited / seconds)
+    shares = dict(zip(_LOOKS, parts, strict=True))
+    return shares | {_ASLEEP: max(0.0, 1 - sum(parts))}

@@ -4,13 +4,14 @@
 import contextlib
 import dataclasses
 import mmap
+import operator
 import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -19,12 +20,10 @@ from spead_tutorial.measure import baselines
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.report import Report
-from spead_tutorial.tools.why import tracing, traffic
-from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Seen, Traffic
-from spead_tutorial.tools.why.places import AtProcess, InLab, Spot, end, environment
-from spead_tutorial.tools.why.tasks import Task, family, tasks, threads
-
-__all__ = ["Sender", "watch"]
+from spead_tutorial.measure.verify import IP_UDP_HEADERS
+from spead_tutorial.tools.why import instruments
+from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Seen, Thread, Traffic
+from spead_tutorial.tools.why.places import AtProcess, InLab, Spot, end
 
 #: How often counters are read; every so many times, the threads.
 _LOOK_S, _LOOKS_PER_THREADS = 0.01, 4
@@ -36,11 +35,11 @@ _SHORT_S = 1.0
 _START_S = 20.0
 #: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
 _LEFTOVERS_S, _STRAYS = 0.1, 8
-_HEADERS = 14 + 20 + 8
 _MIB = 1 << 20
 _BARE_BYTES = 1 << 29
 _BARE_LIMIT_S = 60.0
 _TOUCHED = 64 * _MIB
+_Found = TypeVar("_Found")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class _Look:
 
     at: float
     counted: Counters
-    threads: dict[int, Task] | None = None
+    threads: dict[int, Thread] | None = None
 
 
 def watch(
@@ -80,48 +79,43 @@ def watch(
         spot.settle()
     say(f"Watching {sender.name}: how fast it is")
     run, from_memory = _undisturbed(sender, spot, seconds)
-    unseen = []
-    if not run.threads:
-        unseen.append(
-            "What its time went into was not seen, as it was over too soon: have it send for a"
-            " second or more."
-        )
+    times = run.threads or (
+        "What its time went into was not seen, as it was over too soon: have it send for a second"
+        " or more."
+    )
     say(f"Watching {sender.name}: its packets")
-    found = _packets(sender, spot, min(seconds, _SHORT_S))
-    packets = None if isinstance(found, str) else found
-    if isinstance(found, str):
-        unseen.append(found)
+    packets = _packets(sender, spot, min(seconds, _SHORT_S))
     calls: Calls | str = "Its calls were not looked at (--no-strace)."
     if trace:
         say(f"Watching {sender.name}: its calls")
         calls = _calls(sender, spot, min(seconds, _SHORT_S))
-    if isinstance(calls, str):
-        unseen.insert(0, calls)  # what is said first
     bare: Bare | str = (
         "There is no bare loop beside it, as that is for labs alone: run it with -- COMMAND, and"
         " without --interface."
     )
     if isinstance(spot, InLab):
         say("Running the bare loop")
-        bare = _bare(spot, packets)
-    if isinstance(bare, str):
-        unseen.append(bare)
+        bare = _bare(spot, _seen(packets))
     return Seen(
         program=sender.name,
         place=spot.text,
         mtu=spot.mtu(),
         cores=len(os.sched_getaffinity(0)),
         run=run,
-        packets=packets,
-        calls=None if isinstance(calls, str) else calls,
-        bare=None if isinstance(bare, str) else bare,
-        unseen=tuple(unseen),
+        packets=_seen(packets),
+        calls=_seen(calls),
+        bare=_seen(bare),
+        unseen=tuple(one for one in (calls, times, packets, bare) if isinstance(one, str)),
         traffic=from_memory,
     )
 
 
-# ---------------------------------------------------------------------------------------
-# The sender's runs
+def _seen(found: _Found | str) -> _Found | None:
+    """Return what was seen; None for what says why nothing was."""
+    return None if isinstance(found, str) else found
+
+
+# ---- The sender's runs ----
 
 
 @contextlib.contextmanager
@@ -131,13 +125,8 @@ def _running(sender: Sender, spot: Spot, argv: Sequence[str], log: Any) -> Any:
         yield None
         return
     try:
-        process = spot.start(
-            argv,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            env=environment(spot.destination),
-        )
+        nothing = subprocess.DEVNULL
+        process = spot.popen(argv, stdin=nothing, stdout=log, stderr=log, env=spot.environment)
     except OSError as error:
         reason = f"{sender.argv[0]}: {error.strerror or error}"
         raise click.ClickException(f"it cannot be started: {reason}") from None
@@ -152,7 +141,7 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
         before, first = _looped(spot), _Look(time.monotonic(), spot.counters(), {})
         with (
             _running(sender, spot, sender.argv, log) as process,
-            traffic.counted(_pid(sender, process)) as found,
+            instruments.traffic(sender.pid or process.pid) as found,
         ):
             looks, whole = _followed(sender, spot, process, seconds)
         looped = _looped(spot) - before
@@ -167,20 +156,12 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
             raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
     if sender.pid is None and isinstance(spot, InLab):
         _refuse_leftovers(sender, spot)
-    run = _between(looks, sent[0] - 1, sent[-1], whole)
-    return run, _of_the_run(found[0], looks, run)
-
-
-def _of_the_run(found: Traffic, looks: Sequence[_Look], run: Run) -> Traffic:
-    """Take as much of what was counted as all messages have that are in the run."""
-    sent = (looks[-1].counted - looks[0].counted).packets
-    if found.n_bytes is None:
-        return found
-    return dataclasses.replace(found, n_bytes=round(found.n_bytes * run.messages / sent))
-
-
-def _pid(sender: Sender, process: Any) -> int:
-    return int(process.pid if sender.pid is None else sender.pid)
+    run = _between(looks[sent[0] - 1 : sent[-1] + 1], whole)
+    traffic = found[0]
+    if traffic.n_bytes is not None:  # as much of it as all messages have that are in the run
+        part = run.messages / (looks[-1].counted - looks[0].counted).packets
+        traffic = dataclasses.replace(traffic, n_bytes=round(traffic.n_bytes * part))
+    return run, traffic
 
 
 def _refuse_leftovers(sender: Sender, spot: InLab) -> None:
@@ -196,7 +177,7 @@ def _refuse_leftovers(sender: Sender, spot: InLab) -> None:
 
 def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple[list[_Look], bool]:
     """Look at counters and threads, until the sender has ended, or has sent for long enough."""
-    pid = _pid(sender, process)
+    pid = sender.pid or process.pid
     begun = time.monotonic()
     looks = [_Look(begun, spot.counters(), {})]
     first = None
@@ -207,8 +188,8 @@ def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple
         if first is None and _grown(looks[-1], look):
             first = look.at
         if not ended and number % _LOOKS_PER_THREADS == 0:
-            pids = family(pid) if number % (4 * _LOOKS_PER_THREADS) == 0 else pids
-            look.threads = tasks(pids) or None
+            pids = instruments.family(pid) if number % (4 * _LOOKS_PER_THREADS) == 0 else pids
+            look.threads = instruments.threads(pids) or None
         # What has not changed is of no use, if it is not the last before a change.
         if len(looks) > 1 and first is None:
             looks.pop()
@@ -233,7 +214,7 @@ def _has_cores(looks: Sequence[_Look]) -> bool:
     known = [look.threads for look in looks if look.threads]
     if len(known) < 2:
         return True
-    done = threads(known[0], known[-1])
+    done = instruments.between(known[0], known[-1])
     return sum(one.cpu_s for one in done) >= sum(one.runnable_s or 0.0 for one in done)
 
 
@@ -241,26 +222,24 @@ def _grown(before: _Look, after: _Look) -> bool:
     return after.counted.packets > before.counted.packets
 
 
-def _between(looks: list[_Look], begin: int, finish: int, whole: bool) -> Run:
-    """Return what was done from one look to another: threads' part from looks in between.
+def _between(looks: list[_Look], whole: bool) -> Run:
+    """Return what was done from the first look to the last: threads' part from looks in between.
 
     Threads are looked at less often, and their part is scaled to the time of all.
     """
-    first, last = looks[begin], looks[finish]
-    at = [i for i in range(begin, finish + 1) if looks[i].threads is not None]
-    done: tuple[Any, ...] = ()
-    counted = last.counted - first.counted
-    if len(at) > 1:
-        # Rate, times and faults all from the same span, which ends where threads were looked at.
-        first, last = looks[at[0]], looks[at[-1]]
-        if last.counted.packets > first.counted.packets:
-            counted = last.counted - first.counted
-        else:
-            first, last = looks[begin], looks[finish]
-    known = [looks[i].threads for i in at]
+    first, last = looks[0], looks[-1]
+    read = [look for look in looks if look.threads is not None]
+    # Rate, times and faults all from the same span, which ends where threads were looked at.
+    if len(read) > 1 and _grown(read[0], read[-1]):
+        first, last = read[0], read[-1]
+    done: tuple[Thread, ...] = ()
+    known = [look.threads or {} for look in read]
     if len(known) > 1:  # with a single one, all that came before the first message would count
-        done = threads(known[0] or {}, _latest(known))
-    header = counted.link_header + _HEADERS - 14
+        # The last that is known of each: it may have ended before the sender has.
+        latest = {tid: one for threads in known for tid, one in threads.items()}
+        done = instruments.between(known[0], latest)
+    counted = last.counted - first.counted
+    header = counted.link_header + IP_UDP_HEADERS
     return Run(
         seconds=max(last.at - first.at, 1e-6),
         messages=counted.packets,
@@ -270,20 +249,17 @@ def _between(looks: list[_Look], begin: int, finish: int, whole: bool) -> Run:
     )
 
 
-def _latest(known: Sequence[dict[int, Task] | None]) -> dict[int, Task]:
-    """Return the last that is known of each thread: it may have ended before the sender has."""
-    latest: dict[int, Task] = {}
-    for one in known:
-        latest |= one or {}
-    return latest
+def _lines(log: Any) -> list[str]:
+    """Return what was written to a log."""
+    log.seek(0)
+    return [
+        line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()
+    ]
 
 
 def _how_it_ended(status: int, log: Any) -> str:
-    log.seek(0)
-    lines = [line.strip() for line in log.read().decode(errors="replace").splitlines()]
-    last = next((line for line in reversed(lines) if line), "")
     how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
-    return f"{how}: {last}" if last else how
+    return ": ".join([how, *_lines(log)[-1:]])
 
 
 def _looped(spot: Spot) -> int:
@@ -334,14 +310,11 @@ def _packets(sender: Sender, spot: Spot, seconds: float) -> Packets | str:
 
 
 def _calls(sender: Sender, spot: Spot, seconds: float) -> Calls | str:
-    if tracing.found() is None:
-        return tracing.MISSING
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
         output = str(Path(folder, "strace"))
-        if sender.pid is not None:
-            argv = tracing.attached(output, [sender.pid])
-        else:
-            argv = tracing.started(output, sender.argv)
+        argv = instruments.strace(output, sender.argv, sender.pid)
+        if argv is None:
+            return instruments.NO_STRACE
         watched = Sender(tuple(argv))
         with _running(watched, spot, argv, log) as process:
             if sender.pid is not None:
@@ -351,25 +324,23 @@ def _calls(sender: Sender, spot: Spot, seconds: float) -> Calls | str:
                 _until_sent(sender, spot, process, seconds, lambda: False)
         try:
             with open(output, encoding="utf-8", errors="replace") as lines:
-                found = tracing.calls(lines)
+                found = instruments.parse_calls(lines)
         except OSError:
             found = None
         if found is not None:
             return found
-        log.seek(0)
-        said = log.read().decode(errors="replace").strip().splitlines()
+        said = _lines(log)
     why = f" ({said[0]})" if said and "strace" in said[0] else ""
     return f"Its calls were not seen: strace saw none that sends{why}."
 
 
-# ---------------------------------------------------------------------------------------
-# The bare loop
+# ---- The bare loop ----
 
 
 def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
     heap_size = (packets and packets.heap_bytes) or _MIB
     heap_size = min(max(heap_size, 64), 16 * _MIB)
-    largest = spot.lab.mtu - 28
+    largest = spot.lab.mtu - IP_UDP_HEADERS
     packet_size = min(max(packets.packet_bytes if packets else largest, 256), largest)
     case = Case(
         baselines.CEILING, "c", baselines.CEILING, heap_size, packet_size, variant="one thread",
@@ -377,10 +348,11 @@ def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
     )  # fmt: skip
     if (reason := baselines.missing(case)) is not None:
         return f"There is no bare loop beside it: {reason}."
+    elapsed = operator.attrgetter("elapsed_ns")
     try:
         # The best of a few, as is the custom with ceilings: others may use this machine, too.
-        merged = min((_ceiling(spot, case, []) for _ in range(3)), key=_elapsed)
-        single = min((_ceiling(spot, case, ["-g"]) for _ in range(2)), key=_elapsed)
+        merged = min((_ceiling(spot, case, []) for _ in range(3)), key=elapsed)
+        single = min((_ceiling(spot, case, ["-g"]) for _ in range(2)), key=elapsed)
         larger = dataclasses.replace(case, packet_size=largest)
         fewer = _ceiling(spot, larger, [])
     except ProgramError as error:
@@ -405,10 +377,6 @@ def _ceiling(spot: InLab, case: Case, more: list[str]) -> Report:
     if report is None:
         raise ProgramError(done.complaint)
     return report
-
-
-def _elapsed(report: Report) -> int:
-    return report.elapsed_ns
 
 
 def _cpu_s(report: Report) -> float:

@@ -5,11 +5,11 @@ import textwrap
 
 import pytest
 
-from spead_tutorial.tools.why.tracing import calls
+from spead_tutorial.tools.why.instruments import parse_calls
 
 
 def counted(lines: str):
-    found = calls(textwrap.dedent(lines).strip().splitlines())
+    found = parse_calls(textwrap.dedent(lines).strip().splitlines())
     assert found is not None
     return found
 
@@ -39,7 +39,7 @@ def test_calls_that_fail_and_those_to_files_are_none():
 def test_a_few_messages_through_another_socket_are_not_the_data():
     lines = ['10 1.0 sendto(4<socket:[8]>, ""..., 20, 0, NULL, 0) = 20 <0.000100>']
     lines += ['10 2.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000100>'] * 100
-    found = calls(lines)
+    found = parse_calls(lines)
     assert found is not None
     assert (found.send_calls, found.seconds) == (100, 0.0)
 
@@ -76,7 +76,7 @@ def test_a_wait_that_ends_with_a_timer_is_a_sleep_and_one_that_ends_before_it_is
     waiting = "epoll_wait(4<anon_inode:[eventpoll]>, [{events=EPOLLIN}], 128, -1) = 1 <0.000424>"
     sending = "sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.000100>"
     lines = [sending, setting % (0, 434000), waiting, setting % (300, 0), waiting, sending]
-    found = calls(f"10 100.{i} {line}" for i, line in enumerate(lines))
+    found = parse_calls(f"10 100.{i} {line}" for i, line in enumerate(lines))
     assert found is not None
     assert (found.sleeps, found.asked_s) == (1, pytest.approx(434e-6))
 
@@ -104,4 +104,4 @@ def test_submissions_to_an_io_uring_are_messages():
 
 
 def test_where_nothing_was_sent_there_are_no_calls():
-    assert calls(["10 100.0 brk(NULL) = 0x1000 <0.000010>", "strace: hello"]) is None
+    assert parse_calls(["10 100.0 brk(NULL) = 0x1000 <0.000010>", "strace: hello"]) is None
