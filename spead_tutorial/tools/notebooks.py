@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs the repository's notebooks from their sources, for the tour and to store what they give.
+"""Runs the repository's notebooks from their sources: to store what they give, and as pages.
 
 A notebook's source is ``NAME.md``, and what it gave on a real machine is in ``NAME.ipynb`` beside
 it. What runs them comes with the extra ``[notebook]``.
@@ -23,26 +23,6 @@ from typing import Any
 
 import click
 
-__all__ = [
-    "FOLDER",
-    "METADATA",
-    "START",
-    "FailedError",
-    "MissingError",
-    "Page",
-    "environment",
-    "execute",
-    "missing",
-    "names",
-    "notebook",
-    "page",
-    "read",
-    "sources",
-    "title",
-    "without_widgets",
-    "write_pages",
-]
-
 #: Where the notebooks are in the repository.
 FOLDER = "notebooks"
 #: The one to begin with.
@@ -50,22 +30,13 @@ START = "00_start_here"
 #: What a notebook's metadata has of its own run is below this: ``seconds``, how long it took.
 METADATA = "spead_tutorial"
 
-_NEEDED = (
-    "IPython",
-    "cloudpickle",
-    "ipykernel",
-    "jupytext",
-    "matplotlib",
-    "nbclient",
-    "nbconvert",
-    "pandas",
-)
+_NEEDED = ("IPython", "cloudpickle", "ipykernel", "jupytext", "matplotlib", "nbclient", "nbconvert",
+           "pandas")  # fmt: skip
 _CELL_S = 600
 _KERNEL = "python3"
 _SVG = "image/svg+xml"
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _HIDDEN = "hide-input"
-_NO_TAGS = re.compile(r"<[^>]+>")
 
 
 class MissingError(RuntimeError):
@@ -84,14 +55,6 @@ class Page:
     title: str  # its heading
     seconds: float  # how long it took
     failure: str | None  # why it did not come to its end
-
-
-def missing() -> str | None:
-    """Say what is not installed that running notebooks takes; None where all is here."""
-    absent = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if not absent:
-        return None
-    return f"{', '.join(absent)} not installed: pip install 'spead-tutorial[notebook]'"
 
 
 def sources(folder: Path) -> list[Path]:
@@ -131,18 +94,18 @@ def title(notebook: Any) -> str:
 
 
 @contextlib.contextmanager
-def environment(*, quick: bool, loopback: bool = False) -> Iterator[dict[str, str]]:
+def environment(*, quick: bool) -> Iterator[dict[str, str]]:
     """Yield the environment of a kernel that is the same whatever its user has set up."""
     with tempfile.TemporaryDirectory() as folder:
         yield os.environ | {
             "IPYTHONDIR": folder,  # neither the history nor the start-up files of the user
             "PYDEVD_DISABLE_FILE_VALIDATION": "1",  # of no debugger: it would warn in the terminal
             "SPEAD_TUTORIAL_QUICK": str(int(quick)),
-            "SPEAD_TUTORIAL_LOOPBACK": str(int(loopback)),
+            "SPEAD_TUTORIAL_LOOPBACK": "0",
         }
 
 
-def execute(notebook: Any, folder: Path, *, quick: bool, loopback: bool = False) -> None:
+def execute(notebook: Any, folder: Path, *, quick: bool) -> None:
     """Run all cells of a notebook in a kernel of its own, which is ended; the outputs are kept."""
     import nbclient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
@@ -156,7 +119,7 @@ def execute(notebook: Any, folder: Path, *, quick: bool, loopback: bool = False)
         resources={"metadata": {"path": str(folder)}},
     )
     try:
-        with environment(quick=quick, loopback=loopback) as env:
+        with environment(quick=quick) as env:
             client.execute(env=env)
     except CellExecutionError as error:
         raise FailedError(f"{error.ename}: {' '.join(error.evalue.split())}") from None
@@ -169,8 +132,7 @@ def execute(notebook: Any, folder: Path, *, quick: bool, loopback: bool = False)
         raise FailedError("its kernel has died") from None
 
 
-# ---------------------------------------------------------------------------------------
-# As pages
+# ---- As pages ----
 
 
 def page(notebook: Any, name: str, root: str = "..") -> str:
@@ -212,17 +174,13 @@ def _image(output: Any) -> str:
 
 
 def write_pages(
-    folder: Path,
-    output: Path,
-    say: Callable[[str], None],
-    *,
-    quick: bool,
-    loopback: bool = False,
+    folder: Path, output: Path, say: Callable[[str], None], *, quick: bool
 ) -> list[Page]:
     """Run all notebooks, and write each of them as a page, and an index of them."""
-    reason = missing()
-    if reason is not None:
-        raise MissingError(reason)
+    absent = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if absent:
+        text = f"{', '.join(absent)} not installed: pip install 'spead-tutorial[notebook]'"
+        raise MissingError(text)
     notebooks = sources(folder)
     output.mkdir(parents=True, exist_ok=True)
     pages = []
@@ -231,7 +189,7 @@ def write_pages(
         notebook = read(source)
         began, failure = time.monotonic(), None
         try:
-            execute(notebook, folder, quick=quick, loopback=loopback)
+            execute(notebook, folder, quick=quick)
         except FailedError as error:
             failure = f"notebook {source.stem}: {error}"
         path = output / f"{source.stem}.html"
@@ -249,7 +207,7 @@ def _index(pages: Sequence[Page]) -> str:
     rows = []
     for entry in pages:
         what = f"failed: {entry.failure}" if entry.failure else f"{entry.seconds:.0f} s"
-        name, words = html.escape(entry.title), html.escape(_NO_TAGS.sub("", what))
+        name, words = html.escape(entry.title), html.escape(re.sub(r"<[^>]+>", "", what))
         rows.append(f'<li><a href="{entry.path.name}">{name}</a> ({words})</li>')
     text = (
         "# The notebooks, as they ran here\n\nEach page is a notebook with what its cells gave on"
