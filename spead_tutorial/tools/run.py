@@ -2,8 +2,8 @@
 """``spead-tutorial run``: a chapter that sends, or two that send and receive, and the proof."""
 
 import contextlib
-import dataclasses
 import json
+import types
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,9 @@ from spead_tutorial.tools.hosts import Host as FarHost
 from spead_tutorial.tools.hosts import read_hosts
 from spead_tutorial.tools.lab import IN, check_fresh
 
-__all__ = ["find_program", "run"]
-
 _SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
 _DEFAULT = click.core.ParameterSource.DEFAULT
+_Asked = types.SimpleNamespace  # what was asked for, by the names of the options
 _PAIR = ("--from", "--from-lang", "--rate", "-b")
 #: The kinds of runs, the options that each of them needs, and those that only some of them take.
 _RUNS = {
@@ -69,55 +68,6 @@ def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
 def find_program(name: str) -> Chapter | Receiver:
     """Look a chapter up, be it one that sends or one that receives."""
     return find_receiver(name) or find_chapter(name)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class _Asked:
-    """What was asked for, by the names of the options."""
-
-    chapter: Chapter | Receiver
-    lang: str
-    sender: Chapter | None
-    from_lang: str | None
-    rate: float | None  # in MB/s
-    heaps: int | None
-    heap_size: int | None
-    packet_size: int | None
-    random: bool
-    streams: int | None
-    buffers: int | None
-    cores: str | None
-    copy: bool
-    small_pages: bool
-    fill: bool
-    kind: str | None
-    within: str | None
-    host: str | None
-    port: int | None
-    allow_real_network: bool
-    hosts_file: Path | None
-    from_host: str | None
-    to_host: str | None
-    as_json: bool
-
-    @property
-    def options(self) -> ProgramOptions:
-        """What the program that sends is told."""
-        given = zip(SWITCHES, (self.copy, self.small_pages, self.fill), strict=True)
-        switches = tuple(word for word, is_given in given if is_given)
-        return ProgramOptions(
-            self.heaps, self.heap_size, self.packet_size, self.random, self.streams, self.cores,
-            switches,
-        )  # fmt: skip
-
-    def check(
-        self, sender: Chapter, language: str, destination: tuple[str, int] | None = None
-    ) -> None:
-        """Refuse what a sender does not take."""
-        try:
-            programs.command(sender, language, self.options, destination)
-        except ValueError as error:
-            raise click.UsageError(str(error)) from None
 
 
 @click.command()
@@ -178,6 +128,11 @@ def run(**given: Any) -> int:
     Example: spead-tutorial run 7 --hosts hosts.toml --from-host a --to-host b --allow-real-network
     """
     asked = _Asked(**given)
+    switches = zip(SWITCHES, (asked.copy, asked.small_pages, asked.fill), strict=True)
+    asked.options = ProgramOptions(
+        asked.heaps, asked.heap_size, asked.packet_size, asked.random, asked.streams, asked.cores,
+        tuple(word for word, is_given in switches if is_given),
+    )  # fmt: skip
     _check_options(click.get_current_context(), asked.chapter)
     check_fresh(asked.kind, asked.within)
     if isinstance(asked.chapter, Chapter):
@@ -191,13 +146,23 @@ def run(**given: Any) -> int:
     return 0
 
 
+def _check(
+    asked: _Asked, sender: Chapter, language: str, destination: tuple[str, int] | None = None
+) -> None:
+    """Refuse what a sender does not take."""
+    try:
+        programs.command(sender, language, asked.options, destination)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+
+
 # ---- One that sends ----
 
 
 def _send(asked: _Asked, chapter: Chapter) -> str | None:
     """Run a chapter that sends, and return why it is no success."""
     to = None if asked.host is None or asked.port is None else (asked.host, asked.port)
-    asked.check(chapter, asked.lang, to)
+    _check(asked, chapter, asked.lang, to)
     with contextlib.ExitStack() as stack:
         place: Device | Host
         share = None
@@ -253,7 +218,14 @@ def _receive(asked: _Asked, receiver: Receiver) -> str | None:
             bits_per_s=None if asked.rate is None else round(8e6 * asked.rate),
         )  # fmt: skip
     if asked.as_json:
-        click.echo(json.dumps(_delivered(done)))
+        said = {
+            "receiver": done.received.said or None,
+            "sender": done.sent.said or None,
+            "statuses": [done.received.status, done.sent.status],
+            "accounted": done.accounting and done.accounting.ok,
+            "account": done.accounting and done.accounting.text,
+        }
+        click.echo(json.dumps(said))
     elif done.accounting is not None:
         click.echo(f"proof: {done.accounting.text}")
     return done.failure
@@ -261,7 +233,7 @@ def _receive(asked: _Asked, receiver: Receiver) -> str | None:
 
 def _to_receiver(asked: _Asked, receiver: Receiver, sender: Chapter, language: str) -> list[str]:
     """Return what a receiver is told besides, or refuse what one of the two does not take."""
-    asked.check(sender, language)
+    _check(asked, sender, language)
     if asked.buffers is not None and "b" not in receiver.accepted:
         raise click.UsageError(f"chapter {receiver.number} has no option -b")
     return [] if asked.buffers is None else ["-b", str(asked.buffers)]
@@ -324,14 +296,3 @@ def _show_line(name: str, line: str, is_trouble: bool) -> None:
     elif line.startswith("{"):
         return  # a receiver's, which has said it in words, too
     click.echo(plain(line if is_trouble else f"{name}: {line}"), err=is_trouble)
-
-
-def _delivered(done: delivery.Delivery) -> dict[str, object]:
-    accounting = done.accounting
-    return {
-        "receiver": done.received.said or None,
-        "sender": done.sent.said or None,
-        "statuses": [done.received.status, done.sent.status],
-        "accounted": accounting.ok if accounting else None,
-        "account": accounting.text if accounting else None,
-    }
