@@ -6,7 +6,6 @@ import dataclasses
 import importlib.metadata
 import os
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -31,18 +30,7 @@ from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import OURS, RecordError, Recording, Sample, Sent, locked, read
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.results.tables import filled, plain
-from spead_tutorial.tools.tour.rows import (
-    ARRIVALS,
-    Arrival,
-    arrivals_text,
-    entries,
-    headlines,
-    notes,
-    read_arrivals,
-    table,
-)
-
-__all__ = ["PAGE", "RECORDS", "SIZES", "do_tour", "planned", "show", "tour"]
+from spead_tutorial.tools.tour import rows
 
 #: Rounds of each size, and how much it sends: 1 is about half a second.
 SIZES = {"quick": (3, 1.0), "full": (9, 5.0), "tiny": (2, 1 / 512)}
@@ -58,6 +46,7 @@ _RECEIVER, _SENDER = "7", "6"
 _BITS_PER_S = 800_000_000
 _FEW_HEAPS, _USUAL_HEAPS = 4, 100  # of 1 MiB: about a second
 _FIRST_VALUES = 3
+_NO_ARRIVALS = "Without data that arrives: without a lab, nobody counts what is lost."
 
 
 @click.command()
@@ -83,8 +72,7 @@ def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
     return show(output) if from_record else do_tour(size, output, loopback=loopback)
 
 
-# ---------------------------------------------------------------------------------------
-# Measuring
+# ---- Measuring ----
 
 
 def planned(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
@@ -149,10 +137,10 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
     begun = time.monotonic()
     rounds, _ = SIZES[size]
     cases, without = planned(size, isinstance(place, Loopback))
-    arrived, why_not = _arrivals(place, size)
+    arrived, why_not = receive_some(size) if isinstance(place, Device) else ([], [_NO_ARRIVALS])
     settings = {"size": size, "rounds": rounds, "seed": _SEED, "without": [*without, *why_not]}
     settings["drawn_by"] = "spead-tutorial tour"
-    settings[ARRIVALS] = [dataclasses.asdict(one) for one in arrived]
+    settings[rows.ARRIVALS] = [dataclasses.asdict(one) for one in arrived]
     has_peer = any(case.implementation == PEER for case in cases)
     others = {PEER: importlib.metadata.version(PEER)} if has_peer else {}
     unfinished = path.with_suffix(".part")
@@ -174,12 +162,6 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
     return recording
 
 
-def _arrivals(place: Place, size: str) -> tuple[list[Arrival], list[str]]:
-    if isinstance(place, Loopback):
-        return [], ["Without data that arrives: without a lab, nobody counts what is lost."]
-    return receive_some(size)
-
-
 def _take(place: Place, step: Step) -> Sample:
     """Run a case once; where it cannot even be started, that is a failure of its."""
     ours = step.case.implementation == OURS
@@ -198,11 +180,10 @@ def _take(place: Place, step: Step) -> Sample:
         )
 
 
-# ---------------------------------------------------------------------------------------
-# What arrives, in a lab of its own with a machine that receives: every packet is accounted for
+# ---- What arrives, in a lab of its own with a machine that receives ----
 
 
-def receive_some(size: str) -> tuple[list[Arrival], list[str]]:
+def receive_some(size: str) -> tuple[list[rows.Arrival], list[str]]:
     """Have a chapter receive what another sends, in all languages, or say why not."""
     heaps = _FEW_HEAPS if size == "tiny" else _USUAL_HEAPS
     try:
@@ -212,10 +193,10 @@ def receive_some(size: str) -> tuple[list[Arrival], list[str]]:
         return [], [f"Without data that arrives: {error}."]
 
 
-def _received(lab: Lab, language: str, heaps: int) -> Arrival:
+def _received(lab: Lab, language: str, heaps: int) -> rows.Arrival:
     sender, receiver = find_chapter(_SENDER), find_receiver(_RECEIVER)
     assert receiver is not None
-    it = Arrival(sender.number, receiver.number, language, lab.kind, _BITS_PER_S, heaps)
+    it = rows.Arrival(sender.number, receiver.number, language, lab.kind, _BITS_PER_S, heaps)
     options = ProgramOptions(heaps=heaps)
     both = (language, language)
     try:
@@ -245,27 +226,32 @@ def _complaint(done: Delivery, journey: Journey) -> str | None:
     return None
 
 
-# ---------------------------------------------------------------------------------------
-# Showing
+# ---- Showing ----
 
 
 def _show(recording: Recording, output: Path) -> int:
     from spead_tutorial.tools.tour.page import page as page_of  # as slow to import as pictures
 
-    found, arrived = entries(recording), read_arrivals(recording)
-    for headline in headlines(found):
+    found, arrived = rows.entries(recording), rows.read_arrivals(recording)
+    for headline in rows.headlines(found):
         click.echo(f"\n{headline.by:6}  {plain(str(headline))}")
         for line in headline.details:
             click.echo(plain(f"{'':6}  {line}"))
-    click.echo(f"\n{table(found, recording, brief=True)}\n")
-    for note in notes(recording):
+    click.echo(f"\n{rows.table(found, recording, brief=True)}\n")
+    for note in rows.notes(recording):
         click.echo(filled(plain(note)))
     if arrived:
-        click.echo(f"\n{arrivals_text(arrived)}")
+        click.echo(f"\n{rows.arrivals_text(arrived)}")
     pictures = _draw(recording, output)
     page = output / PAGE
     page.write_text(page_of(recording, found, arrived, pictures, output), encoding="utf-8")
-    _say_what_next([page, *pictures, output / RECORDS])
+    click.echo("\nLook at")
+    for path in (page, *pictures, output / RECORDS):
+        click.echo(f"  {path}")
+    click.echo("and try")
+    click.echo("  spead-tutorial run 10 --lang c -n 524288 -H 8192")
+    click.echo("  spead-tutorial run 7 --from 6 --rate 500 -n 2000")
+    click.echo("  spead-tutorial chapters")
     failures = {one.row.failure for one in found} | {one.failure for one in arrived}
     failures.discard(None)
     for failure in sorted(map(str, failures)):
@@ -281,13 +267,3 @@ def _draw(recording: Recording, output: Path) -> list[Path]:
     except plots.MissingError as error:
         click.echo(f"\nNo pictures: {error}.")
         return []
-
-
-def _say_what_next(files: Sequence[Path]) -> None:
-    click.echo("\nLook at")
-    for path in files:
-        click.echo(f"  {path}")
-    click.echo("and try")
-    click.echo("  spead-tutorial run 10 --lang c -n 524288 -H 8192")
-    click.echo("  spead-tutorial run 7 --from 6 --rate 500 -n 2000")
-    click.echo("  spead-tutorial chapters")

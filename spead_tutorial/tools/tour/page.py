@@ -15,18 +15,7 @@ from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.measure.units import size
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
-from spead_tutorial.tools.tour.rows import (
-    PROVED,
-    Arrival,
-    Entry,
-    arrivals_table,
-    headlines,
-    notes,
-    table,
-    where,
-)
-
-__all__ = ["page"]
+from spead_tutorial.tools.tour import rows
 
 _ROLES = ("python", "c")  # as the template has it, languages in small letters
 _AROUND = {
@@ -38,13 +27,13 @@ _AROUND = {
 
 def page(
     recording: Recording,
-    found: Sequence[Entry],
-    arrived: Sequence[Arrival],
+    found: Sequence[rows.Entry],
+    arrived: Sequence[rows.Arrival],
     pictures: Sequence[Path],
     folder: Path,
 ) -> str:
     """Write the page of a tour."""
-    first = headlines(found)
+    first = rows.headlines(found)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -55,7 +44,7 @@ def page(
         header=recording.header,
         light=_colours(LIGHT),
         dark=_colours(DARK),
-        where=where(recording),
+        where=rows.where(recording),
         loopback=over_loopback(recording.header.lab),
         titles="; ".join(f"{one.by} {one}" for one in first),
         headlines=first,
@@ -67,13 +56,13 @@ def page(
             theme.name: Markup(_inline(path.read_text(encoding="utf-8"), theme.name))
             for path, theme in zip(pictures, (LIGHT, DARK), strict=False)
         },
-        table=table(found, recording, brief=False),
+        table=rows.table(found, recording, brief=False),
         links=_links(found, folder),
-        arrivals=arrivals_table(arrived),
+        arrivals=rows.arrivals_table(arrived),
         arrived=arrived[0].summary if arrived else "",
-        proved=PROVED,
+        proved=rows.PROVED,
         values=arrived[0].shown_values if arrived else [],
-        notes=notes(recording),
+        notes=rows.notes(recording),
         machine=_machine(recording),
         around={path: words for path, words in _AROUND.items() if (folder / path).exists()},
     )
@@ -86,7 +75,7 @@ def _colours(theme: Theme) -> str:
     return " ".join(f"--{name}: {colour};" for name, colour in named.items())
 
 
-def _links(found: Sequence[Entry], folder: Path) -> dict[str, str]:
+def _links(found: Sequence[rows.Entry], folder: Path) -> dict[str, str]:
     """Find the pages of chapters, by the titles of rows."""
     chapters = {one.title.strip(): one.chapter for one in found if one.chapter is not None}
     pages = {

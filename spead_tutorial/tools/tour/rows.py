@@ -19,23 +19,6 @@ from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rates_by_rou
 from spead_tutorial.measure.units import number, percent, size, thousands
 from spead_tutorial.results.tables import NOTHING, Column, Table, ends, estimate, plain
 
-__all__ = [
-    "ARRIVALS",
-    "PROVED",
-    "Arrival",
-    "Entry",
-    "Headline",
-    "arrivals_table",
-    "arrivals_text",
-    "entries",
-    "headlines",
-    "notes",
-    "read_arrivals",
-    "spread",
-    "table",
-    "where",
-]
-
 #: What the settings of a tour's record call what arrived.
 ARRIVALS = "arrivals"
 #: What a mark in the table of that says.
@@ -135,8 +118,7 @@ def _headline(found: list[Entry]) -> Headline | None:
     return Headline(first.by, first, best, largest, times)
 
 
-# ---------------------------------------------------------------------------------------
-# Rows, compared
+# ---- Rows, compared ----
 
 
 def entries(recording: Recording) -> list[Entry]:
@@ -188,8 +170,7 @@ def _times(before: Row | None, after: Row) -> Estimate | None:
     return stats.gain(old, new) if old.keys() & new.keys() else None
 
 
-# ---------------------------------------------------------------------------------------
-# In words
+# ---- In words ----
 
 
 def table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table[Entry]:
@@ -294,8 +275,7 @@ def _beside(recording: Recording) -> list[str]:
     return said + [str(reason) for reason in recording.header.settings.get("without", ())]
 
 
-# ---------------------------------------------------------------------------------------
-# What arrived
+# ---- What arrived ----
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
