@@ -27,8 +27,6 @@ from spead_tutorial.measure.units import number, percent, size, times
 from spead_tutorial.results.tables import Column, Table, estimate, plain
 from spead_tutorial.tools.command_line import parsed
 
-__all__ = ["check"]
-
 #: Of senders; and of receivers, each of which is a search of several runs.
 _ROUNDS, _SEARCHES = 5, 3
 _Any = SenderExercise | ReceiverExercise
@@ -93,7 +91,10 @@ def check(
         made = program.resolve()
         if program.suffix == ".c":
             made = trying.compiled(made, Path(folder))
-        wrong = _fault(exercise, made)
+        if isinstance(exercise, ReceiverExercise):
+            wrong = arriving.fault(exercise, made)
+        else:
+            wrong = trying.fault(exercise, made)
         if wrong is None and not as_json:
             does = "receives all that was sent" if receives else "sends what it should"
             click.echo(f"{program.name} {does}.")
@@ -110,12 +111,6 @@ def check(
     elif why is not None and not as_json:
         click.echo(why)
     return 0
-
-
-def _fault(exercise: _Any, program: Path) -> str | None:
-    if isinstance(exercise, ReceiverExercise):
-        return arriving.fault(exercise, program)
-    return trying.fault(exercise, program)
 
 
 def _not_measured(exercise: _Any) -> str | None:
@@ -139,8 +134,7 @@ def _measured(
             return comparison.measured(Device(lab), exercise, program, rounds, show)
 
 
-# ---------------------------------------------------------------------------------------
-# Showing
+# ---- Showing ----
 
 
 def _titles(exercise: _Any, name: str) -> dict[str, str]:
@@ -161,20 +155,20 @@ def _lines(exercise: _Any, name: str, found: Comparison, rounds: int) -> list[st
             lambda who: found.found[who].rate,
             lambda x: number(x / 1e6),
         ),
-        Column("gain", lambda who: found.times(who, base) if who != base else None, _times),
-        Column("share", lambda who: _share(found, who) if who != CEILING else None, _percent),
+        Column(
+            "gain",
+            lambda who: found.times(who, base) if who != base else None,
+            lambda gain: times(gain.median),
+        ),
+        Column(
+            "share",
+            lambda who: _beside(found, who, CEILING) if who != CEILING else None,
+            lambda share: percent(share.median),
+        ),
     ]
     table = Table([Column("", titles.get, is_words=True)], columns, list(found.found))
     notes = [plain(note) for note in _notes(exercise, found, rounds)]
     return [str(table), "", *notes, "", plain(f"{verdict(found, name)}.")]
-
-
-def _times(gain: Estimate) -> str:
-    return times(gain.median)
-
-
-def _percent(share: Estimate) -> str:
-    return percent(share.median)
 
 
 def _base(found: Comparison) -> str:
@@ -182,8 +176,9 @@ def _base(found: Comparison) -> str:
     return SKELETON if SKELETON in found.found else OURS
 
 
-def _share(found: Comparison, who: str) -> Estimate | None:
-    return found.times(who, CEILING) if CEILING in found.found else None
+def _beside(found: Comparison, who: str, base: str) -> Estimate | None:
+    """Return how many times as fast one is as another, if that was measured."""
+    return found.times(who, base) if base in found.found else None
 
 
 def _notes(exercise: _Any, found: Comparison, rounds: int) -> list[str]:
@@ -233,11 +228,9 @@ def _facts(
     measured_rows = {
         who: {
             "rate_bytes_per_s": _estimate(row.rate),
-            "times_skeleton": _estimate(
-                found.times(who, SKELETON) if SKELETON in found.found else None
-            ),
+            "times_skeleton": _estimate(_beside(found, who, SKELETON)),
             "times_chapter": _estimate(found.times(who, OURS)),
-            "share_of_bare_loop": _estimate(_share(found, who)),
+            "share_of_bare_loop": _estimate(_beside(found, who, CEILING)),
         }
         for who, row in found.found.items()
     }
@@ -245,6 +238,5 @@ def _facts(
 
 
 def _estimate(estimate: Estimate | None) -> dict[str, float] | None:
-    if estimate is None:
-        return None
-    return {"median": estimate.median, "low": estimate.low, "high": estimate.high}
+    names = ("median", "low", "high")
+    return None if estimate is None else {name: getattr(estimate, name) for name in names}

@@ -23,8 +23,6 @@ from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import RecordError
 from spead_tutorial.results.tables import plain
 
-__all__ = ["Number", "finish", "parsed"]
-
 _FAILED, _WRONG = 1, 2
 #: What is written in the place of characters that a stream has not.
 _OTHER_WORDS = {"→": "->", "—": "-", "\N{EN DASH}": "-", "✓": "y", "✗": "N", "⁶": "^6", "⁹": "^9"}
@@ -60,21 +58,16 @@ def parsed(parse: Callable[[str], _T]) -> Callable[[str], _T]:
 
 def _prepare_streams() -> None:
     """Let a command write whatever it has to say, and start programs."""
-    _open_missing()
+    open_missing()
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for good)
     codecs.register_error("other words", _in_other_words)
     codecs.register(_plain_ascii)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             ascii_only = codecs.lookup(stream.encoding).name == "ascii"
             stream.reconfigure(encoding=_ASCII if ascii_only else None, errors="other words")
-
-
-def _open_missing() -> None:
-    """Open ``/dev/null`` in place of each stream that the process began without."""
-    open_missing()
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for good)
 
 
 def _in_other_words(error: UnicodeError) -> tuple[str, int]:

@@ -31,8 +31,6 @@ from spead_tutorial.measure.running import READY, Running
 from spead_tutorial.send import route_packet_size
 from spead_tutorial.tools.hosts import Command, Host, LostError, end_all, started_whole
 
-__all__ = ["BLAST", "COUNTS", "Crossing", "counts", "cross", "main", "rate_to"]
-
 #: What sends where no chapter is chosen: it has a rate, and chapters send as fast as they can.
 BLAST = Chapter(
     0,
@@ -103,15 +101,12 @@ def _paced(host: str, rate: float | None, arguments: list[str]) -> list[str]:
         rate = rate_to(host)
         text = f"sending at {rate / 1e6:g} MB/s, below the rate of the link (--rate)"
         _pass_on("", text, is_trouble=True)
-    options = ["-r", str(rate)]
-    return options if "-p" in arguments else [*options, "-p", str(min(_PACKET_SIZE, _fits(host)))]
-
-
-def _fits(host: str) -> int:
-    try:
-        return route_packet_size(host)
-    except (OSError, ValueError):  # the sender says it all
-        return _PACKET_SIZE
+    if "-p" in arguments:
+        return ["-r", str(rate)]
+    size = _PACKET_SIZE
+    with contextlib.suppress(OSError, ValueError):  # the sender says it all
+        size = min(size, route_packet_size(host))
+    return ["-r", str(rate), "-p", str(size)]
 
 
 def _write(**record: object) -> None:

@@ -35,8 +35,6 @@ from spead_tutorial.measure.machine import (
 )
 from spead_tutorial.measure.programs import ProgramError, built, program
 
-__all__ = ["Check", "doctor", "examine"]
-
 UNKNOWN = "unknown"
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}
 _UDP_SEGMENT, _SO_ZEROCOPY, _IP_MTU = 103, 60, 14
@@ -204,17 +202,14 @@ def _sendmmsg() -> Check:
 def _memory() -> Iterator[Check]:
     facts = machine_facts()
     yield _found("memory", units.size(facts["memory_bytes"]))
-    yield _huge_pages(facts["transparent_huge_pages"])
+    setting = facts["transparent_huge_pages"]
+    mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+    value = None if setting is None else f"transparent: {setting}"
+    yield _found("huge pages", value, mend if setting == "never" else None)
     yield _reserved_pages()
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     no_limit = locked == resource.RLIM_INFINITY
     yield _found("locked memory", "no limit" if no_limit else f"at most {units.size(locked)}")
-
-
-def _huge_pages(setting: str | None) -> Check:
-    mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
-    value = None if setting is None else f"transparent: {setting}"
-    return _found("huge pages", value, mend if setting == "never" else None)
 
 
 def _reserved_pages() -> Check:
@@ -293,10 +288,9 @@ def _tools() -> Iterator[Check]:
 
 def _pictures() -> Check:
     missing = [n for n in ("matplotlib", "pandas") if importlib.util.find_spec(n) is None]
-    if missing:
-        mend = "pip install 'spead-tutorial[lab]'"
-        return _found("pictures", f"missing: {', '.join(missing)}", mend)
-    return _found("pictures", "matplotlib and pandas are here")
+    if not missing:
+        return _found("pictures", "matplotlib and pandas are here")
+    return _found("pictures", f"missing: {', '.join(missing)}", "pip install 'spead-tutorial[lab]'")
 
 
 # ---- The command ----
@@ -315,7 +309,10 @@ def doctor(as_json: bool) -> int:
     for finding in examine():
         findings.append(finding)
         if not as_json:
-            _show_finding(finding)
+            mark, colour = _MARKS[finding.state]
+            click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {finding.value}")
+            if finding.mend is not None:
+                click.echo(f"{'':24} → {finding.mend}")
     works = all(finding.state != "fail" for finding in findings)
     if as_json:
         facts = {
@@ -330,10 +327,3 @@ def doctor(as_json: bool) -> int:
         click.echo("--host 192.168.31.2 --port 8888. Without root, over loopback:")
         click.echo("spead-tutorial run 10 --host 127.0.0.1 --port 8888")
     return 0 if works else 1
-
-
-def _show_finding(finding: Check) -> None:
-    mark, colour = _MARKS[finding.state]
-    click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {finding.value}")
-    if finding.mend is not None:
-        click.echo(f"{'':24} → {finding.mend}")

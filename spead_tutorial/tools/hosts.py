@@ -23,8 +23,6 @@ import msgspec
 from spead_tutorial.measure.records import RecordError
 from spead_tutorial.measure.running import signal_name
 
-__all__ = ["Command", "Host", "LostError", "end_all", "read_hosts", "started_whole"]
-
 _Text: TypeAlias = Annotated[str, msgspec.Meta(pattern=r"^[^\0]+\Z")]
 _GONE_S = 15  # longer than any command takes that has been told to end
 #: It asks for no password, and ends when the other machine has not answered for 20 s.
@@ -167,7 +165,11 @@ class Command:
                 found.append(record)
         self.over = ended and not found
         if self.over and self._process.returncode:
-            raise LostError(self._complaint or _how_it_ended(self._process.returncode))
+            status = self._process.returncode
+            how = f"ended with status {status}"
+            if status < 0:
+                how = f"was ended by {signal_name(-status)}"
+            raise LostError(self._complaint or f"its command {how}")
         return found
 
     def end(self) -> None:
@@ -204,9 +206,3 @@ def _record(line: str) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return record if isinstance(record, dict) and "record" in record else None
-
-
-def _how_it_ended(status: int) -> str:
-    if status < 0:
-        return f"its command was ended by {signal_name(-status)}"
-    return f"its command ended with status {status}"

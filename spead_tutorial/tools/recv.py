@@ -19,19 +19,10 @@ from typing import Any, NamedTuple
 import click
 
 from spead_tutorial import BUG_COMPAT_PYSPEAD_0_5_2, Empty, Stopped, ThreadPool
-from spead_tutorial.recv import (
-    Account,
-    HeapBase,
-    RingStreamConfig,
-    Stream,
-    StreamConfig,
-    StreamStats,
-)
+from spead_tutorial.recv import Account, HeapBase, RingStreamConfig, Stream, StreamConfig
 from spead_tutorial.recv._stats import losses
 from spead_tutorial.tools.command_line import Number, parsed
 from spead_tutorial.tools.recv_items import Items, plain
-
-__all__ = ["Pace", "Screen", "Watch", "pace_line", "recv"]
 
 _WINDOW_S = 1.0
 _LOOK_S = 0.1  # the longest wait before the time is looked at
@@ -289,9 +280,14 @@ def recv(
             end = watch.run(count, silence)
         except BaseException as error:  # the account of what has arrived is due in any case
             end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failure"
-            _print(stream.stats, watch, end, screen, as_json)
+            _account_for(stream, watch, end, screen, as_json)
             raise
-        return _finish(stream, watch, end, screen, as_json)
+        if end != "heaps":
+            stream.stop()  # what is still awaited is lost
+        if failed := stream._counts()["sys_errno"]:
+            stream._ended()  # which says so, unless it has been said
+        is_whole = _account_for(stream, watch, end, screen, as_json)
+        return 0 if is_whole and not failed else 1
 
 
 def _joining(host: str, interface: str | None) -> dict[str, Any]:
@@ -331,19 +327,9 @@ class _ToScreen(logging.Handler):
 # ---- The account ----
 
 
-def _finish(stream: Stream, watch: Watch, end: str, screen: Screen, as_json: bool) -> int:
-    """Print the account of what has ended, and return the exit status."""
-    if end != "heaps":
-        stream.stop()  # what is still awaited is lost
-    stats = stream.stats
-    if failed := stream._counts()["sys_errno"]:
-        stream._ended()  # which says so, unless it has been said
-    _print(stats, watch, end, screen, as_json)
-    return 0 if Account(stats).is_whole and not failed else 1
-
-
-def _print(stats: StreamStats, watch: Watch, end: str, screen: Screen, as_json: bool) -> None:
-    account = Account(stats)
+def _account_for(stream: Stream, watch: Watch, end: str, screen: Screen, as_json: bool) -> bool:
+    """Print the account, and return whether nothing is missing."""
+    account = Account(stats := stream.stats)
     troubles = [_in_options(trouble) for trouble in account.troubles]
     rate = watch.payload_bytes / watch.seconds if watch.seconds >= _SHORTEST_S else None
     if as_json:
@@ -358,7 +344,7 @@ def _print(stats: StreamStats, watch: Watch, end: str, screen: Screen, as_json: 
             "stats": dict(stats),
         }
         click.echo(json.dumps(row))
-        return
+        return account.is_whole
     if rate is not None:
         screen.line(f"{rate / 1e6:.1f} MB/s on average, for {watch.seconds:.0f} s")
     if n := watch.items.heaps_without_descriptors:
@@ -366,6 +352,7 @@ def _print(stats: StreamStats, watch: Watch, end: str, screen: Screen, as_json: 
                     " let the sender repeat them, or start before it")  # fmt: skip
     for line in account.lines:
         screen.line(_in_options(line))
+    return account.is_whole
 
 
 def _in_options(advice: str) -> str:

@@ -17,8 +17,6 @@ import numpy as np
 from spead_tutorial import STREAM_CTRL_ID, Descriptor, Flavour, Item, ItemGroup, RawDescriptor
 from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
 
-__all__ = ["Items", "described", "plain", "value"]
-
 _MOST_ITEMS = 512  # that are known, whatever strangers describe; as in C
 _MOST_VALUES = 1000  # of a heap that are shown
 _FIRST = 4  # elements of an array
@@ -79,7 +77,9 @@ class Items:
     def lines(self, heap: HeapBase) -> list[str]:
         """Return what a heap brings, in lines; its descriptors have been taken."""
         if isinstance(heap, IncompleteHeap):
-            return [_incomplete_line(heap)]
+            known = heap.heap_length >= 0
+            length = f"{heap.heap_length} bytes" if known else "an unknown number of bytes"
+            return [f"heap {heap.cnt}: incomplete, {heap.received_length} of {length} arrived"]
         if heap.is_end_of_stream():
             return [f"heap {heap.cnt}: says that the stream ends"]
         values = _values(heap)
@@ -88,11 +88,12 @@ class Items:
         lines = [f"    {self._value(raw)}" for raw in values[:_MOST_VALUES]]
         if len(values) > _MOST_VALUES:
             lines.append(f"    … and {len(values) - _MOST_VALUES} more")
-        return [_heap_line(heap.cnt, len(values)), *lines]
+        return [f"heap {heap.cnt}: {len(values)} item{'' if len(values) == 1 else 's'}", *lines]
 
     def _value(self, raw: RawItem) -> str:
         if raw.id not in self._group:
-            return f"{raw.id:#x}  {_raw_value(raw)}"
+            what = raw.immediate_value if raw.is_immediate else f"{memoryview(raw).nbytes} bytes"
+            return f"{raw.id:#x}  {what}, not described"
         item = copy.copy(self._group[raw.id])  # with the value, the group would keep the heap
         try:
             item.set_from_raw(raw)
@@ -145,17 +146,6 @@ def described(what: str, item: Descriptor) -> str:
     return f"{what} {item.id:#x} {plain(item.name)}, {plain(kind + shape)}{about}"
 
 
-def _heap_line(cnt: int, n_items: int) -> str:
-    """Write what came of a heap of which all has arrived."""
-    return f"heap {cnt}: {n_items} item{'' if n_items == 1 else 's'}"
-
-
-def _incomplete_line(heap: IncompleteHeap) -> str:
-    """Write what came of a heap that something is missing of."""
-    length = f"{heap.heap_length} bytes" if heap.heap_length >= 0 else "an unknown number of bytes"
-    return f"heap {heap.cnt}: incomplete, {heap.received_length} of {length} arrived"
-
-
 def value(of: Any) -> str:
     """Write the value of an item: a number, a text, or an array's first elements and its range."""
     if isinstance(of, str):
@@ -176,9 +166,3 @@ def _element(of: Any) -> str:
     if isinstance(of, np.void) and of.dtype.names and of.nbytes > _MOST_FIELD_BYTES:
         return f"{of.nbytes} bytes"
     return plain(str(of))
-
-
-def _raw_value(raw: RawItem) -> str:
-    """Write the value of an item that has not been described."""
-    what = raw.immediate_value if raw.is_immediate else f"{memoryview(raw).nbytes} bytes"
-    return f"{what}, not described"
