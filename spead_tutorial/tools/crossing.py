@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import Chapter, Receiver
 from spead_tutorial.lab import LabError, LabProcess, check_destination, route_device
@@ -32,16 +32,10 @@ from spead_tutorial.send import route_packet_size
 from spead_tutorial.tools.hosts import Command, Host, LostError, end_all, started_whole
 
 #: What sends where no chapter is chosen: it has a rate, and chapters send as fast as they can.
-BLAST = Chapter(
-    0,
-    "blast",
-    "A sender with a rate",
-    "equal heaps at a rate",
-    "nHpd",
-    heaps=1000,
-    packet_size=9000,
-)
+BLAST = Chapter(0, "blast", "A sender with a rate", "equal heaps at a rate", "nHpd", heaps=1000,
+                packet_size=9000)  # fmt: skip
 
+_Show: TypeAlias = Callable[[str, str, bool], None] | None  # a program's lines
 _LOOK_S = 0.1
 _START_S = 60  # until a receiver listens
 _END_S = 10  # from the end of the sender until a receiver that has heard of it has ended
@@ -250,13 +244,7 @@ def _lost(host: Host) -> Iterator[None]:
 class _End:
     """One of the two programs, on its host."""
 
-    def __init__(
-        self,
-        host: Host,
-        name: str,
-        what: dict[str, Any],
-        show: Callable[[str, str, bool], None] | None,
-    ) -> None:
+    def __init__(self, host: Host, name: str, what: dict[str, Any], show: _Show) -> None:
         self._host, self._name, self._show = host, name, show
         self.listens = False
         self.done: Done | None = None
@@ -332,7 +320,7 @@ def cross(
     rate: float | None = None,
     allow_real_network: bool = False,
     as_json: bool = False,
-    show: Callable[[str, str, bool], None] | None = None,
+    show: _Show = None,
 ) -> Crossing:
     """Have a program on one host send to a program on another."""
     (here, there), (sender, receiver) = hosts, programs

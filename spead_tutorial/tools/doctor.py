@@ -202,14 +202,17 @@ def _sendmmsg() -> Check:
 def _memory() -> Iterator[Check]:
     facts = machine_facts()
     yield _found("memory", units.size(facts["memory_bytes"]))
-    setting = facts["transparent_huge_pages"]
-    mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
-    value = None if setting is None else f"transparent: {setting}"
-    yield _found("huge pages", value, mend if setting == "never" else None)
+    yield _huge_pages(facts["transparent_huge_pages"])
     yield _reserved_pages()
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     no_limit = locked == resource.RLIM_INFINITY
     yield _found("locked memory", "no limit" if no_limit else f"at most {units.size(locked)}")
+
+
+def _huge_pages(setting: str | None) -> Check:
+    mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
+    value = None if setting is None else f"transparent: {setting}"
+    return _found("huge pages", value, mend if setting == "never" else None)
 
 
 def _reserved_pages() -> Check:

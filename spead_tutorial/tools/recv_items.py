@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from spead_tutorial import STREAM_CTRL_ID, Descriptor, Flavour, Item, ItemGroup, RawDescriptor
+from spead_tutorial import STREAM_CTRL_ID, Descriptor, Flavour, ItemGroup, RawDescriptor
 from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
 
 _MOST_ITEMS = 512  # that are known, whatever strangers describe; as in C
@@ -107,22 +107,21 @@ class Items:
 
     def as_rows(self) -> list[dict[str, Any]]:
         """Return what has been described, for JSON."""
-        return [_row(item) for item in self._group.values()]
+        return [
+            {
+                "id": item.id,
+                "name": item.name,
+                "description": item.description,
+                "shape": list(item.shape),
+                "dtype": None if item.dtype is None else str(item.dtype),
+                "format": item.format,
+            }
+            for item in self._group.values()
+        ]
 
 
 def _values(heap: HeapBase) -> list[RawItem]:
     return [raw for raw in heap.get_items() if raw.id > STREAM_CTRL_ID]
-
-
-def _row(item: Item) -> dict[str, Any]:
-    return {
-        "id": item.id,
-        "name": item.name,
-        "description": item.description,
-        "shape": list(item.shape),
-        "dtype": None if item.dtype is None else str(item.dtype),
-        "format": item.format,
-    }
 
 
 # ---- In lines ----

@@ -7,7 +7,6 @@ import json
 import os
 import socket
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -15,7 +14,6 @@ from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.tools.command_line import Number
-from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
 from spead_tutorial.tools.why.report import as_object, text
@@ -78,9 +76,9 @@ def why(
         "{host} and {port} are a lab's: with --interface, say where the sender sends to":
             interface is not None and is_for_lab,
     }  # fmt: skip
-    for words, is_wrong in refusals.items():
+    for refusal, is_wrong in refusals.items():
         if is_wrong:
-            raise click.UsageError(words)
+            raise click.UsageError(refusal)
     if picture is not None:
         _check_picture(picture)
 
@@ -97,12 +95,18 @@ def why(
         else:
             spot = InLab(stack.enter_context(Lab(kind, mtu=mtu or 9216)))
         facts = spot.lab.facts() if isinstance(spot, InLab) else {"kind": spot.device, "mtu": 0}
-        sender = Sender(tuple(_filled(word, spot) for word in command), pid)
+        host, port = spot.destination or ("{host}", "{port}")
+        words = (word.replace("{host}", host).replace("{port}", str(port)) for word in command)
+        sender = Sender(tuple(words), pid)
         seen = watch(sender, spot, seconds, say, trace=not no_strace)
     findings = diagnose(seen)
     click.echo(json.dumps(as_object(seen, findings)) if as_json else text(seen, findings))
     if picture is not None:
-        for path in _draw(picture, seen, facts):
+        from spead_tutorial.results import plots  # here, as no other command should wait for it
+
+        # The whole command line is no business of a picture's.
+        taken = Recording(header("why", facts, {"drawn_by": "spead-tutorial why"}), ())
+        for path in plots.save(picture, functools.partial(drawn, seen=seen), taken):
             say(f"Drawn: {path}")
     return 0
 
@@ -115,24 +119,9 @@ def _check_picture(path: Path) -> None:
         raise click.UsageError(f"there is no folder {path.parent} for the picture")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
         raise click.UsageError(f"{path} cannot be written")
-    from spead_tutorial.results import plots  # here, as no other command should wait for it
+    from spead_tutorial.results import plots  # as above
 
     try:
         plots.require()
     except plots.MissingError as error:
         raise click.ClickException(str(error)) from None
-
-
-def _draw(path: Path, seen: Seen, facts: dict[str, Any]) -> list[Path]:
-    """Draw where the time goes; the whole command line is no business of a picture's."""
-    from spead_tutorial.results import plots
-
-    first = header("why", facts, {"drawn_by": "spead-tutorial why"})
-    return plots.save(path, functools.partial(drawn, seen=seen), Recording(first, ()))
-
-
-def _filled(word: str, spot: Spot) -> str:
-    if spot.destination is None:
-        return word
-    host, port = spot.destination
-    return word.replace("{host}", host).replace("{port}", str(port))

@@ -37,6 +37,13 @@ _INDENT = "     "
 _FAR = 0.5
 _WAITED = 0.2  # of the time
 _WIDTH = 96
+#: What a thread does, and the colour of that, as the theme has it, with its hatch.
+_WAITING, _ASLEEP = "waiting for a core", "asleep"
+_LOOKS = {
+    "in the program": ("preparing", ""),
+    "in the kernel": ("sending", "////"),
+    _WAITING: ("limit", "...."),
+}
 
 
 def _gain(kind: str) -> dict[str, Any] | None:
@@ -59,7 +66,8 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
     if not findings:
         lines += [*_wrapped(_nothing(seen)), ""]
     for place, finding in enumerate(findings, 1):
-        explains = ""
+        chapter, explains = CHAPTERS[finding.kind], ""
+        title = find_chapter(str(chapter)).title
         if finding.explains is not None:
             share = percent(finding.explains)
             about = "" if share.startswith("<") else "about "
@@ -67,7 +75,7 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
         lines += [
             *_wrapped(f"{f'{place:>2}.' if seen.calls else '  -'}  {finding.symptom}{explains}"),
             *_wrapped(f"{_INDENT}Check: {finding.check}"),
-            *_wrapped(f"{_INDENT}{_mended(seen, finding)}"),
+            *_wrapped(f"{_INDENT}Chapter {chapter}, {title}. {_gained(seen, finding)}"),
             "",
         ]
     lines += [line for sentence in unseen for line in _wrapped(sentence)]
@@ -185,13 +193,18 @@ def _disturbed(seen: Seen) -> list[str]:
 
 
 def _thread(thread: Thread, seconds: float) -> str:
-    waited = thread.runnable_s
-    asleep = max(0.0, 1 - (thread.cpu_s + (waited or 0.0)) / seconds)
-    shares = [thread.user_s / seconds, thread.system_s / seconds]
-    cells = [*map(percent, shares), "unknown" if waited is None else percent(waited / seconds)]
-    cells.append(percent(asleep))
-    words = "".join(f" {cell:>8}" for cell in cells)
+    cells = {part: percent(share) for part, share in _shares(thread, seconds).items()}
+    if thread.runnable_s is None:
+        cells[_WAITING] = "unknown"
+    words = "".join(f" {cell:>8}" for cell in cells.values())
     return f"  {thread.name:16}{words}  {_cores(thread.cpus)}"
+
+
+def _shares(thread: Thread, seconds: float) -> dict[str, float]:
+    waited = thread.runnable_s or 0.0
+    parts = (thread.user_s / seconds, thread.system_s / seconds, waited / seconds)
+    shares = dict(zip(_LOOKS, parts, strict=True))
+    return shares | {_ASLEEP: max(0.0, 1 - sum(parts))}
 
 
 def _cores(cpus: tuple[int, ...]) -> str:
@@ -207,12 +220,6 @@ def _nothing(seen: Seen) -> str:
             " record, py-spy."
         )
     return "Nothing found." if seen.calls else "Nothing found in what was seen."
-
-
-def _mended(seen: Seen, finding: Finding) -> str:
-    chapter = CHAPTERS[finding.kind]
-    title = find_chapter(str(chapter)).title
-    return f"Chapter {chapter}, {title}. {_gained(seen, finding)}"
 
 
 def _gained(seen: Seen, finding: Finding) -> str:
@@ -256,13 +263,6 @@ _MOST_THREADS = 12
 #: Inches from thread to thread, and of a bar; and beside the panel.
 _PITCH, _BAR = 0.34, 0.22
 _SIDES, _NARROW_SIDES = (1.7, 0.3), (1.2, 0.2)
-#: The colour of a part, as the theme has it, and its hatch.
-_LOOKS = {
-    "in the program": ("preparing", ""),
-    "in the kernel": ("sending", "////"),
-    "waiting for a core": ("limit", "...."),
-}
-_ASLEEP = "asleep"
 
 
 def picture(recording: Recording, theme: "Theme", *, seen: Seen) -> "Drawn":
@@ -303,10 +303,3 @@ def picture(recording: Recording, theme: "Theme", *, seen: Seen) -> "Drawn":
     return drawn.drawn(
         "Bars: what each thread did, as shares of the time in which the sender sent."
     )
-
-
-def _shares(thread: Thread, seconds: float) -> dict[str, float]:
-    waited = thread.runnable_s or 0.0
-    parts = (thread.user_s / seconds, thread.system_s / seconds, waited / seconds)
-    shares = dict(zip(_LOOKS, parts, strict=True))
-    return shares | {_ASLEEP: max(0.0, 1 - sum(parts))}

@@ -150,7 +150,8 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
             looks.insert(0, first)
         sent = [i for i in range(1, len(looks)) if _grown(looks[i - 1], looks[i])]
         if whole and status:
-            raise click.ClickException(f"{sender.name} {_how_it_ended(status, log)}")
+            how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
+            raise click.ClickException(": ".join([f"{sender.name} {how}", *_lines(log)[-1:]]))
         if not sent:
             waited = seconds + _start_s(sender)
             raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
@@ -255,11 +256,6 @@ def _lines(log: Any) -> list[str]:
     return [
         line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()
     ]
-
-
-def _how_it_ended(status: int, log: Any) -> str:
-    how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
-    return ": ".join([how, *_lines(log)[-1:]])
 
 
 def _looped(spot: Spot) -> int:
