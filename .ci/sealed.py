@@ -24,8 +24,8 @@ ROOT = Path(__file__).parent.parent
 # By their folder: the package would bring threads along, and then there is no new user namespace.
 lab = sys.modules["lab"] = types.ModuleType("lab")
 lab.__path__ = [str(ROOT / "spead_tutorial/lab")]
-namespaces, network, refusal = (
-    importlib.import_module(f"lab.{name}") for name in ("namespaces", "network", "refusal")
+namespaces, network, device = (
+    importlib.import_module(f"lab.{name}") for name in ("namespaces", "network", "device")
 )
 
 DEVICE = "outside"
@@ -79,7 +79,7 @@ def attempt(folder: Path) -> str:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what it has to say will be said later
         try:
             seal(folder)
-        except refusal.RefusedError as error:
+        except device.RefusedError as error:
             os.write(write, f"{error.what}: {os.strerror(error.number)}".encode())
         except Exception as error:
             os.write(write, f"{type(error).__name__}: {error}".encode())

@@ -23,14 +23,13 @@ Imports are relative here, so that the lab works without the compiled core, and 
 """
 
 from .counters import Accounting, Counters, accounted, icmp_error_bytes
-from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, WAYS, root_commands
+from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, WAYS, LabError, root_commands
 from .disturbance import Disturbance, Disturbed
 from .journey import Arrivals, Journey
 from .lab import Lab, LabProbe, probe, sink_path
 from .machine import LabMachine
 from .process import LabProcess
 from .receiver import LabReceiver
-from .refusal import LabError
 from .route import check_destination, route_device
 
 __all__ = [

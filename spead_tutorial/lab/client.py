@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
+from .device import LabError, RefusedError
 from .programs import signal_programs
-from .refusal import LabError, RefusedError
 from .streams import open_missing
 
 _FOLDER = str(Path(__file__).resolve().parent)

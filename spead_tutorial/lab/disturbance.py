@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from .client import script
+from .device import LabError
 from .process import LabProcess
-from .refusal import LabError
 from .relay import fates
 
 __all__ = ["Disturbance", "Disturbed", "disturbed"]

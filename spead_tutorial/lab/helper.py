@@ -20,8 +20,8 @@ import sys
 from typing import Any
 
 from . import namespaces
+from .device import RefusedError
 from .namespaces import libc
-from .refusal import RefusedError
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36

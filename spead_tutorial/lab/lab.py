@@ -12,11 +12,20 @@ from pathlib import Path
 from typing import Any, Self
 
 from .client import Client
-from .device import ADDRESS, ADDRESS6, FAR_DEVICE, KINDS, PORT, WAYS, check_kind
+from .device import (
+    ADDRESS,
+    ADDRESS6,
+    FAR_DEVICE,
+    KINDS,
+    PORT,
+    WAYS,
+    LabError,
+    RefusedError,
+    check_kind,
+)
 from .disturbance import Disturbance, disturbed
 from .machine import LabMachine
 from .receiver import LabReceiver
-from .refusal import LabError, RefusedError
 from .registry import opened
 
 __all__ = ["Lab", "LabProbe", "probe", "sink_path"]

@@ -10,8 +10,8 @@ from typing import IO, Any
 
 from .client import Client
 from .counters import Counters
+from .device import LabError
 from .process import LabProcess, end_interrupted
-from .refusal import LabError
 from .streams import read_all, stream_ends
 
 __all__ = ["LabMachine"]

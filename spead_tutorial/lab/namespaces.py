@@ -12,7 +12,7 @@ import select
 import signal
 import sys
 
-from .refusal import RefusedError
+from .device import RefusedError
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
 

@@ -14,8 +14,17 @@ from pyroute2 import IPRoute
 from pyroute2.ethtool.ioctl import IoctlEthtool, NotSupportedError
 from pyroute2.netlink.exceptions import NetlinkError
 
-from .device import ADDRESS, ADDRESS6, ALIAS, DEVICE, FAR_DEVICE, FAR_MAC, KINDS, RELAY
-from .refusal import RefusedError
+from .device import (
+    ADDRESS,
+    ADDRESS6,
+    ALIAS,
+    DEVICE,
+    FAR_DEVICE,
+    FAR_MAC,
+    KINDS,
+    RELAY,
+    RefusedError,
+)
 
 _IFF_UP, _IFF_NOARP, _IFF_MULTICAST = 0x1, 0x80, 0x1000
 IFA_F_NODAD = 0x02

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import IO, Any, Self
 
 from .client import Client
-from .refusal import LabError
+from .device import LabError
 
 __all__ = ["LabProcess"]
 

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import NamedTuple
 
-from .refusal import LabError
+from .device import LabError
 
 _PATIENCE_S = 2.0  # for programs to end by themselves
 _LIMIT_S = 10.0

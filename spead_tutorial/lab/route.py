@@ -8,8 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from .device import ALIAS, DEVICE
-from .refusal import LabError
+from .device import ALIAS, DEVICE, LabError
 
 __all__ = ["check_destination", "route_device"]
 

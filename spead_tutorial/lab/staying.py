@@ -14,10 +14,9 @@ from typing import Any
 from . import registry
 from .client import script
 from .counters import Counters
-from .device import ADDRESS, ADDRESS6, PORT
+from .device import ADDRESS, ADDRESS6, PORT, LabError
 from .lab import Lab
 from .programs import Program, end_programs, is_in, programs, signal_programs
-from .refusal import LabError
 from .registry import GoneError, MissingError
 
 

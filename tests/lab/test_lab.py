@@ -29,7 +29,6 @@ from spead_tutorial.lab import (
     check_destination,
     device,
     icmp_error_bytes,
-    refusal,
     root_commands,
     route,
     route_device,
@@ -183,7 +182,7 @@ def test_an_ordinary_user_has_a_lab_and_sends_in_it():
     ],
 )
 def test_what_the_kernel_refuses_is_said_in_one_line_with_a_way_out(refused, words):
-    said = str(refusal.RefusedError(*refused))
+    said = str(device.RefusedError(*refused))
     assert words in said
     assert "\n" not in said
 
