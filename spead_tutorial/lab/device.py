@@ -73,16 +73,16 @@ def _is_offered(kind: str) -> bool:
     """Say whether the kernel is known to make devices of a kind, without making one."""
     release = os.uname().release
     folder = _ROOT / "lib/modules" / release
-    modules = read_text(folder / "modules.builtin") + read_text(folder / "modules.dep")
+    modules = _text(folder / "modules.builtin") + _text(folder / "modules.dep")
     if modules:
         offered = f"/{kind}.ko" in modules
     else:
-        config = read_text(_ROOT / "proc/config.gz") or read_text(_ROOT / f"boot/config-{release}")
+        config = _text(_ROOT / "proc/config.gz") or _text(_ROOT / f"boot/config-{release}")
         offered = re.search(rf"^CONFIG_{kind.upper()}=[my]$", config, re.MULTILINE) is not None
     return offered or (_ROOT / "sys/module" / kind).is_dir()
 
 
-def read_text(path: Path) -> str:
+def _text(path: Path) -> str:
     """Return the text of a file, compressed or not; none where it cannot be read."""
     try:
         data = path.read_bytes()
@@ -105,41 +105,40 @@ class RefusedError(LabError):
         self.kind = kind  # of the device, where it was forced
 
     def __str__(self) -> str:
-        return _explain(self)
-
-
-def _explain(refused: RefusedError) -> str:
-    """Say in one line why there is no lab and what to do about it."""
-    why = os.strerror(refused.number)
-    if refused.what == "limit":
-        return f"this kernel limits no link's rate ({why}): load tbf (as root: modprobe sch_tbf)"
-    if refused.what == "way":
-        return (
-            f"this kernel offers no veth, the way to a receiver ({why}): load it (as root: modprobe"
-            " veth), or take the kind loopback"
-        )
-    by_hand = "or, as root, type: " + " && ".join(root_commands())
-    if refused.what == "kind":
-        if kind := refused.kind:
+        why = os.strerror(self.number)
+        if self.what == "limit":
+            return (
+                f"this kernel limits no link's rate ({why}): load tbf (as root: modprobe sch_tbf)"
+            )
+        if self.what == "way":
+            return (
+                f"this kernel offers no veth, the way to a receiver ({why}): load it (as root:"
+                " modprobe veth), or take the kind loopback"
+            )
+        if self.what == "kind" and (kind := self.kind):
             return f"this kernel offers no device of kind {kind!r}: leave the choice to the lab"
-        return (
-            f"this kernel offers none of the devices {', '.join(KINDS)}: load one"
-            " (as root: modprobe dummy)"
-        )
-    what = "a network namespace" if refused.what == "namespace" else "a device in its namespace"
+        if self.what == "kind":
+            return (
+                f"this kernel offers none of the devices {', '.join(KINDS)}: load one"
+                " (as root: modprobe dummy)"
+            )
+        what = "a network namespace" if self.what == "namespace" else "a device in its namespace"
+        return f"the system forbids this user {what} ({why}): {_remedy()}"
+
+
+def _remedy() -> str:
+    by_hand = "or, as root, type: " + " && ".join(root_commands())
     for name, forbidding, allowing in (
         ("kernel/unprivileged_userns_clone", "0", 1),
         ("kernel/apparmor_restrict_unprivileged_userns", "1", 0),
         ("user/max_user_namespaces", "0", 10000),
         ("user/max_net_namespaces", "0", 10000),
     ):
-        if read_text(Path("/proc/sys", name)).strip() == forbidding:
-            return (
-                f"the system forbids this user {what} ({why}): allow it (as root: sysctl"
-                f" -w {name.replace('/', '.')}={allowing}), {by_hand}"
-            )
+        if _text(Path("/proc/sys", name)).strip() == forbidding:
+            switch = f"sysctl -w {name.replace('/', '.')}={allowing}"
+            return f"allow it (as root: {switch}), {by_hand}"
     return (
-        f"the system forbids this user {what} ({why}): in a container, start it with"
-        " --cap-add SYS_ADMIN --cap-add NET_ADMIN or a seccomp profile that allows unshare; enter a"
-        f" chroot's folder by pivot_root, as bwrap and containers do; or be root, {by_hand}"
+        "in a container, start it with --cap-add SYS_ADMIN --cap-add NET_ADMIN or a seccomp profile"
+        " that allows unshare; enter a chroot's folder by pivot_root, as bwrap and containers do;"
+        f" or be root, {by_hand}"
     )
