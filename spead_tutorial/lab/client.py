@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 from .device import LabError, RefusedError
-from .programs import signal_programs
+from .namespaces import signal_programs
 from .streams import open_missing
 
 _FOLDER = str(Path(__file__).resolve().parent)

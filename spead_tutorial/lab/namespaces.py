@@ -1,22 +1,36 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How a process gets into the namespaces of a lab, new ones or those of one that stays.
+"""How a process gets into the namespaces of a lab, new or kept ones, and what runs in them.
 
 Only a process with a single thread may enter a user namespace: so this is for programs that load
 nothing with threads, see `client.script`. As a program itself it becomes a command in a lab.
 """
 
+import contextlib
 import ctypes
 import errno
 import os
 import select
 import signal
 import sys
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import NamedTuple
 
-from .device import RefusedError
+from .device import LabError, RefusedError
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+_PATIENCE_S = 2.0  # for programs to end by themselves
+_LIMIT_S = 10.0
+_LOOK_S = 0.01
+
+#: Device and inode of a network's file: no other network has them while this one is there.
+Network = tuple[int, int]
 
 libc = ctypes.CDLL(None, use_errno=True)
+
+
+# ---- Getting in ----
 
 
 def make() -> bool:
@@ -76,6 +90,72 @@ def not_from_here(why: str) -> str:
         f"the lab cannot be entered from here ({why}): do it where it was made, in no other lab or"
         " container"
     )
+
+
+# ---- What runs there ----
+
+
+class Program(NamedTuple):
+    """A program that runs in a lab."""
+
+    pid: int  # its process id
+    name: str  # the kernel's name for it
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pid})"
+
+
+def is_in(networks: Collection[Network], process: int | str) -> bool:
+    try:
+        there = os.stat(f"/proc/{process}/ns/net")
+    except OSError:
+        return False  # has ended, or is none of this user's
+    return (there.st_dev, there.st_ino) in networks
+
+
+def programs(networks: Collection[Network], besides: int = 0) -> tuple[Program, ...]:
+    """List what runs in networks, besides the process that holds them."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        if path.name != str(besides) and is_in(networks, path.name):
+            with contextlib.suppress(OSError):
+                # The kernel cuts a name after 15 bytes, in the middle of a letter, too.
+                name = (path / "comm").read_bytes().decode(errors="replace").strip()
+                found.append(Program(int(path.name), name))
+    return tuple(found)
+
+
+def end_programs(networks: Collection[Network]) -> tuple[Program, ...]:
+    """End what runs in networks, and return what that was: first it is asked to, then it has to."""
+    ended: dict[Program, None] = {}
+    begun = time.monotonic()
+    last = None
+    while found := programs(networks):
+        waited = time.monotonic() - begun
+        number = signal.SIGTERM if waited < _PATIENCE_S else signal.SIGKILL
+        if set(found) - ended.keys() or number != last:
+            signal_programs(networks, number)
+            ended |= dict.fromkeys(found)
+            last = number
+        if waited > _LIMIT_S:
+            raise LabError(f"the lab is down, but this does not end: {', '.join(map(str, found))}")
+        time.sleep(_LOOK_S)
+    return tuple(ended)
+
+
+def signal_programs(networks: Collection[Network], number: signal.Signals) -> None:
+    """Send a signal to what runs in networks, and to nothing else that has its process id."""
+    for program in programs(networks):
+        with contextlib.suppress(OSError):
+            process = os.pidfd_open(program.pid)
+            try:
+                if is_in(networks, program.pid):
+                    signal.pidfd_send_signal(process, number)
+            finally:
+                os.close(process)
+
+
+# ---- As a program ----
 
 
 def main(fds: str, *command: str) -> None:

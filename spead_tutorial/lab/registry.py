@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from .device import LabError
-from .namespaces import not_from_here
-from .programs import Network, Program, programs
+from .namespaces import Network, Program, not_from_here, programs
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
 _OPEN = os.O_RDONLY | os.O_CLOEXEC

@@ -16,7 +16,7 @@ from .client import script
 from .counters import Counters
 from .device import ADDRESS, ADDRESS6, PORT, LabError
 from .lab import Lab
-from .programs import Program, end_programs, is_in, programs, signal_programs
+from .namespaces import Program, end_programs, is_in, programs, signal_programs
 from .registry import GoneError, MissingError
 
 

@@ -24,7 +24,7 @@ from unittest import mock
 
 import pytest
 
-from spead_tutorial.lab import WAYS, Lab, LabError, programs, registry, staying
+from spead_tutorial.lab import WAYS, Lab, LabError, namespaces, registry, staying
 from spead_tutorial.lab.client import script
 from spead_tutorial.tools.cli import cli
 from spead_tutorial.tools.command_line import finish
@@ -199,7 +199,7 @@ def test_of_labs_made_at_once_under_one_name_there_is_one(place):
 
 
 def test_what_runs_in_a_lab_ends_with_it_even_if_it_does_not_want_to(place, monkeypatch):
-    monkeypatch.setattr(programs, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(namespaces, "_PATIENCE_S", 0.1)
     up()
     with inside(STUBBORN) as process:
         assert "sh" in [one.name for one in staying.look("main")["programs"]]
@@ -238,7 +238,7 @@ def test_when_ending_a_lab_is_interrupted_what_runs_in_it_has_ended(place, monke
     up()
     with inside(STUBBORN) as process:
         clock = SimpleNamespace(monotonic=time.monotonic, sleep=interrupt)
-        monkeypatch.setattr(programs, "time", clock)
+        monkeypatch.setattr(namespaces, "time", clock)
         done = here("lab", "down")
         assert (done.returncode, done.stderr) == (130, "\nspead-tutorial: interrupted\n")
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
