@@ -27,9 +27,8 @@ from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, WAYS, LabError, root
 from .disturbance import Disturbance, Disturbed
 from .journey import Arrivals, Journey
 from .lab import Lab, LabProbe, probe, sink_path
-from .machine import LabMachine
+from .machine import LabMachine, LabReceiver
 from .process import LabProcess
-from .receiver import LabReceiver
 from .route import check_destination, route_device
 
 __all__ = [

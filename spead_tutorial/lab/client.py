@@ -18,7 +18,6 @@ from typing import IO, Any, Self
 
 from .device import LabError, RefusedError
 from .namespaces import signal_programs
-from .streams import open_missing
 
 _FOLDER = str(Path(__file__).resolve().parent)
 #: Takes this folder for a package by itself, without the one around it, which has threads, and a
@@ -36,6 +35,18 @@ _ANSWER_S = 30.0  # far more than any answer takes: after it the helper is taken
 def script(module: str, *arguments: str, options: Sequence[str] = ("-I", "-S")) -> list[str]:
     """Return the words that run a module of this folder as a program, in a single thread."""
     return [sys.executable, *options, "-c", _LOAD, _FOLDER, module, *arguments]
+
+
+def open_missing() -> None:
+    """Open ``/dev/null`` in place of each stream that this process began without.
+
+    Otherwise whatever is opened next would get the stream's number, and be taken for it.
+    """
+    for fd in range(3):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free
 
 
 class Client:

@@ -24,8 +24,7 @@ from .device import (
     check_kind,
 )
 from .disturbance import Disturbance, disturbed
-from .machine import LabMachine
-from .receiver import LabReceiver
+from .machine import LabMachine, LabReceiver
 from .registry import opened
 
 __all__ = ["Lab", "LabProbe", "probe", "sink_path"]

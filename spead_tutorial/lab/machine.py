@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A network namespace, as one machine of a lab: sockets, programs and counters in it."""
+"""The machines of a lab, each a network namespace: sockets, programs and counters in it."""
 
 import contextlib
 import os
+import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -10,11 +11,11 @@ from typing import IO, Any
 
 from .client import Client
 from .counters import Counters
-from .device import LabError
+from .device import ADDRESS, PORT, LabError
+from .journey import Arrivals
 from .process import LabProcess, end_interrupted
-from .streams import read_all, stream_ends
 
-__all__ = ["LabMachine"]
+__all__ = ["LabMachine", "LabReceiver"]
 
 
 class LabMachine:
@@ -122,7 +123,7 @@ class LabMachine:
         with contextlib.ExitStack() as given, contextlib.ExitStack() as ours:
             for number, stream in enumerate((stdin, stdout, stderr)):
                 is_joined = number == 2 and stream == subprocess.STDOUT
-                pipe, end = stream_ends(number, theirs[1] if is_joined else stream, text)
+                pipe, end = _stream_ends(number, theirs[1] if is_joined else stream, text)
                 given.callback(os.close, end)
                 theirs.append(end)
                 pipes.append(pipe and ours.enter_context(pipe))
@@ -191,14 +192,98 @@ class LabMachine:
             except subprocess.TimeoutExpired as error:
                 process.kill()
                 process.wait()
-                error.stdout, error.stderr = read_all(stdout, text), read_all(stderr, text)
+                error.stdout, error.stderr = _read_all(stdout, text), _read_all(stderr, text)
                 raise
             except BaseException:
                 end_interrupted(process)
                 raise
             done = subprocess.CompletedProcess(
-                process.args, status, read_all(stdout, text), read_all(stderr, text)
+                process.args, status, _read_all(stdout, text), _read_all(stderr, text)
             )
         if check:
             done.check_returncode()
         return done
+
+
+class LabReceiver(LabMachine):
+    """The machine that receives; `Lab.receiver` is one.
+
+    Attributes
+    ----------
+    address, port : str, int
+        Where it receives: to which programs in the lab send by default.
+    """
+
+    def __init__(self, helper: Client, kind: str, device: str) -> None:
+        super().__init__(helper, kind, device)
+        self.address = ADDRESS
+        self.port = PORT
+
+    def __repr__(self) -> str:
+        return f"<LabReceiver {self.kind} {self.address} port {self.port}>"
+
+    def socket(
+        self, port: int = PORT, *, host: str = ADDRESS, buffer_size: int | None = None
+    ) -> socket.socket:
+        """Make a UDP socket that receives here, for use by this process.
+
+        Parameters
+        ----------
+        port : int
+            The port that it is bound to; 0 for one that the system chooses.
+        host : str
+            The address that it is bound to; that of a group it has yet to join.
+        buffer_size : int, optional
+            Bytes of its receive buffer. The system has a limit, see ``spead-tutorial doctor``.
+
+        Returns
+        -------
+        socket.socket
+            The caller's, to be closed.
+        """
+        made = self._helper.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            if buffer_size is not None:
+                made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer_size)
+            made.bind((host, port))
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def arrivals(self) -> Arrivals:
+        """Read what has arrived at this machine, packet by packet.
+
+        Returns
+        -------
+        Arrivals
+            As of now; subtract two of them to see what arrived in between.
+        """
+        return Arrivals.of(self.snmp())
+
+
+def _stream_ends(
+    number: int, stream: int | IO[Any] | None, text: bool
+) -> tuple[IO[Any] | None, int]:
+    """Return our end (if any) and the program's end of one of its three streams."""
+    if stream == subprocess.PIPE:
+        read, write = os.pipe2(os.O_CLOEXEC)
+        ours, theirs = (write, read) if number == 0 else (read, write)
+        mode = ("w" if number == 0 else "r") + ("" if text else "b")
+        errors = "replace" if text else None  # a program may write anything
+        return os.fdopen(ours, mode, -1 if text or number else 0, errors=errors), theirs
+    # A file of ours that is not inheritable only happens to have the stream's number.
+    if stream == subprocess.DEVNULL or (stream is None and not os.get_inheritable(number)):
+        return None, os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    return None, os.dup(
+        number if stream is None else stream if isinstance(stream, int) else stream.fileno()
+    )
+
+
+def _read_all(file: IO[bytes] | None, text: bool) -> Any:
+    """Return all that a program wrote to a file of ours."""
+    if file is None:
+        return None
+    file.seek(0)
+    data = file.read()
+    return data.decode(errors="replace") if text else data
