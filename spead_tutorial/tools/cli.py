@@ -10,12 +10,11 @@ import click
 
 import spead_tutorial
 from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
-from spead_tutorial.lab.sink import sink
 from spead_tutorial.measure import programs, timeline
 from spead_tutorial.tools.check import check
 from spead_tutorial.tools.command_line import finish
 from spead_tutorial.tools.doctor import doctor
-from spead_tutorial.tools.lab import lab
+from spead_tutorial.tools.lab import lab, sink
 from spead_tutorial.tools.notebooks import notebook
 from spead_tutorial.tools.recv import recv
 from spead_tutorial.tools.run import find_program, run

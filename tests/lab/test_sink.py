@@ -16,9 +16,10 @@ import click
 import pytest
 
 from spead_tutorial.lab import sink_path
-from spead_tutorial.lab.sink import sink as command
+
 from spead_tutorial.tools.cli import cli
 from spead_tutorial.tools.command_line import finish
+from spead_tutorial.tools.lab import sink as command
 from support.lab_scripts import PATIENCE_S, send_gso
 from support.ref_encode import packet
 
