@@ -19,7 +19,7 @@ import pytest
 
 from spead_tutorial import recv
 from spead_tutorial.chapters.catalogue import CHAPTERS
-from spead_tutorial.lab import WAYS, Arrivals, Counters, Journey, Lab, LabError, relay
+from spead_tutorial.lab import WAYS, Arrivals, Counters, Journey, Lab, LabError, disturbance
 from spead_tutorial.measure.programs import ProgramOptions, command
 from spead_tutorial.measure.report import Report
 from support.lab_scripts import (
@@ -348,7 +348,7 @@ def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(two_machines,
 def test_a_packet_that_is_held_back_follows_the_next_ones():
     sent: list[int] = []
     fate = iter(["held back", "passed", "lost", "held back", "passed", "passed", "held back"])
-    disturber = relay.Disturber(fate, 2, sent.append)
+    disturber = disturbance.Disturber(fate, 2, sent.append)
     for n in range(7):
         disturber.take(n)
     assert sent == [1, 0, 4, 5, 3]
