@@ -23,8 +23,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .client import script
 from .device import FAR_DEVICE, FAR_MAC, RELAY, LabError
+from .helper import script
 from .process import LabProcess
 
 __all__ = ["Disturbance", "Disturbed", "disturbed"]

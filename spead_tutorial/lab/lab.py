@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from .client import Client
 from .device import (
     ADDRESS,
     ADDRESS6,
@@ -24,6 +23,7 @@ from .device import (
     check_kind,
 )
 from .disturbance import Disturbance, disturbed
+from .helper import Client
 from .machine import LabMachine, LabReceiver
 from .registry import opened
 

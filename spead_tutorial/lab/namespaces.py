@@ -2,7 +2,7 @@
 """How a process gets into the namespaces of a lab, new or kept ones, and what runs in them.
 
 Only a process with a single thread may enter a user namespace: so this is for programs that load
-nothing with threads, see `client.script`. As a program itself it becomes a command in a lab.
+nothing with threads, see `helper.script`. As a program itself it becomes a command in a lab.
 """
 
 import contextlib

@@ -12,8 +12,8 @@ import weakref
 from collections.abc import Sequence
 from typing import IO, Any, Self
 
-from .client import Client
 from .device import LabError
+from .helper import Client
 
 __all__ = ["LabProcess"]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from . import registry
-from .client import script
 from .counters import Counters
 from .device import ADDRESS, ADDRESS6, PORT, LabError
+from .helper import script
 from .lab import Lab
 from .namespaces import Program, end_programs, is_in, programs, signal_programs
 from .registry import GoneError, MissingError

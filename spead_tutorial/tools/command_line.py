@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import click
 
 from spead_tutorial.lab import LabError
-from spead_tutorial.lab.client import open_missing
+from spead_tutorial.lab.helper import open_missing
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import RecordError
 from spead_tutorial.results.tables import plain

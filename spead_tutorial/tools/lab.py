@@ -15,8 +15,8 @@ from typing import Any
 import click
 
 from spead_tutorial.lab import Lab, LabError, sink_path, staying
-from spead_tutorial.lab.client import script
 from spead_tutorial.lab.device import KINDS, WAYS, check_kind
+from spead_tutorial.lab.helper import script
 from spead_tutorial.lab.process import LabProcess, end_interrupted
 from spead_tutorial.lab.registry import check_name, names, opened
 from spead_tutorial.tools.command_line import parsed

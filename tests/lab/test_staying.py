@@ -25,7 +25,7 @@ from unittest import mock
 import pytest
 
 from spead_tutorial.lab import WAYS, Lab, LabError, namespaces, registry, staying
-from spead_tutorial.lab.client import script
+from spead_tutorial.lab.helper import script
 from spead_tutorial.tools.cli import cli
 from spead_tutorial.tools.command_line import finish
 from support.lab_scripts import begun, wait_for_the_end_of
