@@ -22,10 +22,9 @@ says it sent.
 Imports are relative here, so that the lab works without the compiled core, and is tested without.
 """
 
-from .counters import Accounting, Counters, accounted, icmp_error_bytes
+from .counters import Accounting, Arrivals, Counters, Journey, accounted, icmp_error_bytes
 from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, WAYS, LabError, root_commands
 from .disturbance import Disturbance, Disturbed
-from .journey import Arrivals, Journey
 from .lab import Lab, LabProbe, probe, sink_path
 from .machine import LabMachine, LabReceiver
 from .process import LabProcess

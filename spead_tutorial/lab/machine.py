@@ -9,10 +9,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from .counters import Counters
+from .counters import Arrivals, Counters
 from .device import ADDRESS, PORT, LabError
 from .helper import Client
-from .journey import Arrivals
 from .process import LabProcess, end_interrupted
 
 __all__ = ["LabMachine", "LabReceiver"]
