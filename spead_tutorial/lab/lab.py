@@ -25,7 +25,7 @@ from .device import (
 from .disturbance import Disturbance, disturbed
 from .helper import Client
 from .machine import LabMachine, LabReceiver
-from .registry import opened
+from .staying import opened
 
 __all__ = ["Lab", "LabProbe", "probe", "sink_path"]
 

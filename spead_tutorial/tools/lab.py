@@ -10,15 +10,29 @@ import pwd
 import signal
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import click
 
-from spead_tutorial.lab import Lab, LabError, sink_path, staying
-from spead_tutorial.lab.device import KINDS, WAYS, check_kind
+from spead_tutorial.lab import (
+    ADDRESS,
+    ADDRESS6,
+    KINDS,
+    PORT,
+    WAYS,
+    Counters,
+    Lab,
+    LabError,
+    LabProcess,
+    sink_path,
+    staying,
+)
+from spead_tutorial.lab.device import check_kind
 from spead_tutorial.lab.helper import script
-from spead_tutorial.lab.process import LabProcess, end_interrupted
-from spead_tutorial.lab.registry import check_name, names, opened
+from spead_tutorial.lab.namespaces import programs
+from spead_tutorial.lab.process import end_interrupted
+from spead_tutorial.lab.staying import check_name, names, opened
 from spead_tutorial.tools.command_line import parsed
 
 __all__ = ["IN", "lab", "sink"]
@@ -229,17 +243,17 @@ def down(name: str, every: bool) -> int:
     outcome = 0
     for one in found:
         try:
-            was_gone, programs = staying.end(one)
+            was_gone, left = staying.end(one)
         except LabError as error:
             click.echo(f"spead-tutorial: {error}", err=True)
             outcome = 1
             continue
-        said, pids = ", ".join(map(str, programs)), " ".join(str(each.pid) for each in programs)
+        said, pids = ", ".join(map(str, left)), " ".join(str(each.pid) for each in left)
         if was_gone:
-            left = f"; if it has left {said}, end that: kill {pids}" if programs else ""
-            click.echo(f"The lab {one} was gone already{left}.")
+            way_out = f"; if it has left {said}, end that: kill {pids}" if left else ""
+            click.echo(f"The lab {one} was gone already{way_out}.")
         else:
-            click.echo(f"The lab {one} has ended{f', and with it {said}' if programs else ''}.")
+            click.echo(f"The lab {one} has ended{f', and with it {said}' if left else ''}.")
     if not found:
         click.echo("There is no lab that stays.")
     return outcome
@@ -255,7 +269,7 @@ def status(name: str | None, as_json: bool) -> int:
 
     Example: spead-tutorial lab status
     """
-    states = [staying.look(one) for one in ([name] if name else names())]
+    states = [look(one) for one in ([name] if name else names())]
     if as_json:
         for state in states:
             state["programs"] = [program._asdict() for program in state["programs"]]
@@ -266,6 +280,32 @@ def status(name: str | None, as_json: bool) -> int:
         if not states:
             click.echo(f"There is no lab of {_user()}'s that stays: spead-tutorial lab up")
     return 0 if states and not any(state["problem"] for state in states) else 1
+
+
+def look(name: str) -> dict[str, Any]:
+    """Say what is known of a lab: where it is gone or missing, only which `problem` that is."""
+    state: dict[str, Any] = {"name": name, "problem": None, "facts": {}, "programs": []}
+    try:
+        with opened(name) as lab:
+            holder, device, kind = (lab.facts[one] for one in ("holder", "device", "kind"))
+            table = Path(f"/proc/{holder}/net/dev").read_text()
+            counters = Counters.parse(table, device, kind)
+            if counters is None:
+                raise LabError(
+                    f"its device {device} has been removed: spead-tutorial lab down {name} ends it"
+                )
+            same = ("kind", "device", "receiver", "mtu", "rootless", "since", "holder")
+            state["facts"] = {one: lab.facts[one] for one in same} | {
+                "address": ADDRESS,
+                "address6": ADDRESS6 if lab.facts["ipv6"] else None,
+                "port": PORT,
+                "packets": counters.packets,
+                "bytes": counters.bytes,
+            }
+            state["programs"] = programs(lab.networks, holder)
+    except (LabError, OSError) as error:
+        state["problem"] = str(error)
+    return state
 
 
 def _described(state: dict[str, Any]) -> str:

@@ -24,10 +24,11 @@ from unittest import mock
 
 import pytest
 
-from spead_tutorial.lab import WAYS, Lab, LabError, namespaces, registry, staying
+from spead_tutorial.lab import WAYS, Counters, Lab, LabError, namespaces, staying
 from spead_tutorial.lab.helper import script
 from spead_tutorial.tools.cli import cli
 from spead_tutorial.tools.command_line import finish
+from spead_tutorial.tools.lab import look
 from support.lab_scripts import begun, wait_for_the_end_of
 from support.labs import needs_lab, probe
 from support.processes import wait_until_it_takes_signals
@@ -83,7 +84,7 @@ def states() -> dict[str, dict[str, object]]:
 
 
 def holder() -> int:
-    return staying.look("main")["facts"]["holder"]
+    return look("main")["facts"]["holder"]
 
 
 @contextlib.contextmanager
@@ -115,7 +116,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 @contextlib.contextmanager
 def inside(argv: Sequence[str] = SLEEP, receiver: bool = False) -> Iterator[subprocess.Popen[str]]:
     """A program that has begun in the lab `main`, entered without the command."""
-    with registry.opened("main") as lab:
+    with staying.opened("main") as lab:
         fds = lab.way_in(receiver=receiver)
         enter = script("namespaces", ",".join(map(str, fds)), *argv)
         with outside(enter, pass_fds=fds) as process:
@@ -202,7 +203,7 @@ def test_what_runs_in_a_lab_ends_with_it_even_if_it_does_not_want_to(place, monk
     monkeypatch.setattr(namespaces, "_PATIENCE_S", 0.1)
     up()
     with inside(STUBBORN) as process:
-        assert "sh" in [one.name for one in staying.look("main")["programs"]]
+        assert "sh" in [one.name for one in look("main")["programs"]]
         done = here("lab", "down")
         assert process.wait(PATIENCE_S) == -signal.SIGKILL
     assert f"sh ({process.pid})" in done.stdout
@@ -214,15 +215,15 @@ def test_a_program_whose_name_is_cut_within_a_letter_is_seen_and_ended(place, tm
     shutil.copy(shutil.which("tail"), named)
     up()
     with inside([named, *SLEEP[1:]]) as process:
-        seen = staying.look("main")
+        seen = look("main")
         assert (seen["problem"], [one.pid for one in seen["programs"]]) == (None, [process.pid])
         assert here("lab", "down").returncode == 0
         assert process.wait(PATIENCE_S) == -signal.SIGTERM
 
 
 def test_a_lab_that_has_lost_its_device_says_so(shared, monkeypatch):
-    monkeypatch.setattr(staying.Counters, "parse", lambda *_: None)
-    assert staying.look("main")["problem"].endswith("lab down main ends it")
+    monkeypatch.setattr(Counters, "parse", lambda *_: None)
+    assert look("main")["problem"].endswith("lab down main ends it")
 
 
 def test_what_a_preloaded_library_says_is_not_what_the_holder_says(place, monkeypatch):
@@ -285,7 +286,7 @@ def test_what_is_no_lab_gives_way_to_one(place):
     (place / "other").symlink_to("main")
     assert here("lab", "down").stdout == "The lab main was gone already.\n"
     up("other")
-    assert staying.look("other")["problem"] is None
+    assert look("other")["problem"] is None
 
 
 ENDS = {
@@ -305,7 +306,7 @@ def test_a_lab_ends_when_it_is_told_to_or_with_what_leads_to_it(place, how):
     wait_for_the_end_of([holder()], lambda: ENDS[how](place))
     if how.startswith("SIG"):
         assert os.listdir(place) == []
-    assert registry.names() == []
+    assert staying.names() == []
 
 
 def test_a_lab_is_entered_and_ended_while_its_process_is_stopped(place):
@@ -320,7 +321,7 @@ def test_a_lab_is_entered_and_ended_while_its_process_is_stopped(place):
 
 def test_whoever_gets_in_while_a_lab_ends_is_turned_away(place, capfd):
     up()
-    with registry.opened("main") as lab:
+    with staying.opened("main") as lab:
         fds = lab.way_in()
         kill_holder()
         argv = script("namespaces", ",".join(map(str, fds)), "true")
@@ -366,7 +367,7 @@ def is_about_to_be(name: str) -> bool:
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             found.append(path.read_text().split("\0"))
-    return any("holder" in words and name in words for words in found)
+    return any("staying" in words and name in words for words in found)
 
 
 # ---- Who gets in, and how ----
@@ -393,7 +394,7 @@ def test_the_status_is_the_commands_or_says_why_there_was_none(shared, capfd, ar
     with inside(argv) as process:
         assert process.wait(PATIENCE_S) == status
     assert capfd.readouterr().err.removeprefix("spead-tutorial: ").removesuffix("\n") == words
-    assert staying.look("main")["problem"] is None
+    assert look("main")["problem"] is None
 
 
 @pytest.mark.thorough
@@ -492,12 +493,12 @@ def test_the_folder_of_another_user_is_refused_and_so_is_another_user(place):
 
 
 def test_a_runtime_folder_that_is_not_the_users_own_is_passed_over(place, monkeypatch):
-    assert registry._path() == place
+    assert staying._path() == place
     place.parent.chmod(0o755)
-    assert registry._path() != place
+    assert staying._path() != place
     for value in ("", "relative", str(place / "missing")):
         monkeypatch.setenv("XDG_RUNTIME_DIR", value)
-        assert registry._path().is_absolute()
+        assert staying._path().is_absolute()
 
 
 def forbidden(call: int) -> Callable[..., Done]:
@@ -569,7 +570,7 @@ def test_a_lab_that_stays_lets_commands_receive_what_others_send(place, kind):
     receive = f"{begin}s.bind(to); print('bound', flush=True); print(s.recv(100).decode())"
     argv = [*IN_MAIN[:-1], "--receiver", "--", sys.executable, "-S", "-c", receive]
     with outside(argv) as receiver:
-        programs = staying.look("main")["programs"]
+        programs = look("main")["programs"]
         with inside([sys.executable, "-S", "-c", f"{begin}s.sendto(b'arrived', to)"]) as sender:
             assert sender.wait(PATIENCE_S) == 0
         assert receiver.stdout.read() == "arrived\n"
