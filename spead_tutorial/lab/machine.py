@@ -126,11 +126,11 @@ class LabMachine:
                 given.callback(os.close, end)
                 theirs.append(end)
                 pipes.append(pipe and ours.enter_context(pipe))
-            status, end = os.pipe2(os.O_CLOEXEC)
-            given.callback(os.close, end)
-            process = LabProcess(self._helper, args, status, pipes)
-            process._start(
-                [end, *theirs],
+            process = LabProcess(
+                self._helper,
+                args,
+                pipes,
+                theirs,
                 env=dict(os.environ if env is None else env),
                 cwd=os.getcwd() if cwd is None else os.fspath(cwd),
             )
@@ -213,10 +213,7 @@ class LabReceiver(LabMachine):
         Where it receives: to which programs in the lab send by default.
     """
 
-    def __init__(self, helper: Client, kind: str, device: str) -> None:
-        super().__init__(helper, kind, device)
-        self.address = ADDRESS
-        self.port = PORT
+    address, port = ADDRESS, PORT
 
     def __repr__(self) -> str:
         return f"<LabReceiver {self.kind} {self.address} port {self.port}>"
@@ -274,9 +271,9 @@ def _stream_ends(
     # A file of ours that is not inheritable only happens to have the stream's number.
     if stream == subprocess.DEVNULL or (stream is None and not os.get_inheritable(number)):
         return None, os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    return None, os.dup(
-        number if stream is None else stream if isinstance(stream, int) else stream.fileno()
-    )
+    if stream is None:
+        return None, os.dup(number)
+    return None, os.dup(stream if isinstance(stream, int) else stream.fileno())
 
 
 def _read_all(file: IO[bytes] | None, text: bool) -> Any:

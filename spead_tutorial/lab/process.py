@@ -38,26 +38,32 @@ class LabProcess:
     """
 
     def __init__(
-        self, helper: Client, args: list[str], status: int, pipes: Sequence[IO[Any] | None]
+        self,
+        helper: Client,
+        args: list[str],
+        ours: Sequence[IO[Any] | None],
+        theirs: Sequence[int],
+        **how: Any,
     ) -> None:
         self.args = args
         self.pid = -1
-        self.stdin, self.stdout, self.stderr = pipes
+        self.stdin, self.stdout, self.stderr = ours
         self.returncode: int | None = None
         self._helper = helper
         self._token = next(_TOKENS)
-        self._status = status
         self._reading = threading.Lock()
-        weakref.finalize(self, os.close, status)
-
-    def _start(self, fds: Sequence[int], **how: Any) -> None:
+        self._status, end = os.pipe2(os.O_CLOEXEC)
+        weakref.finalize(self, os.close, self._status)
         try:
-            self.pid = self._helper.request("popen", fds, token=self._token, argv=self.args, **how)
+            fds = end, *theirs
+            self.pid = helper.request("popen", fds, token=self._token, argv=args, **how)
         except BaseException:
             # Ctrl-C may come while the answer is under way: the program runs already.
             with contextlib.suppress(LabError):
                 self._signal(signal.SIGKILL)
             raise
+        finally:
+            os.close(end)
 
     def __repr__(self) -> str:
         return f"<LabProcess {self.args[0]!r} pid={self.pid} returncode={self.returncode}>"
