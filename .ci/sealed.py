@@ -94,7 +94,7 @@ def seal(folder: Path) -> socket.socket:
     """Move into a network that leads nowhere; return a socket that sees what is sent there."""
     from pyroute2 import IPRoute
 
-    namespaces.make()
+    namespaces.make_namespaces()
     cover_name_servers(folder)
     with IPRoute() as routes:
         routes.link("set", index=1, state="up")  # lo is always the first

@@ -27,7 +27,7 @@ from typing import IO, Any, Self
 
 from . import namespaces
 from .device import LabError, RefusedError
-from .namespaces import libc, signal_programs
+from .namespaces import libc, network_at, signal_programs
 
 _FOLDER = str(Path(__file__).resolve().parent)
 #: Takes this folder for a package by itself, without the one around it, which has threads, and a
@@ -38,9 +38,8 @@ sys.modules["lab"] = types.ModuleType("lab")
 sys.modules["lab"].__path__ = [sys.argv[1]]
 importlib.import_module("lab." + sys.argv[2]).main(*sys.argv[3:])
 """
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MESSAGE_BYTES = 1 << 20
-PR_SET_PDEATHSIG = 1
-PR_SET_CHILD_SUBREAPER = 36
 _ANSWER_S = 30.0  # far more than any answer takes: after it the helper is taken for dead
 
 
@@ -211,8 +210,7 @@ def _end_helper(
             raise
     finally:
         if helper.returncode:  # it was killed before it could do so
-            there = [(one.st_dev, one.st_ino) for one in map(os.fstat, networks)]
-            signal_programs(there, signal.SIGKILL)
+            signal_programs(list(map(network_at, networks)), signal.SIGKILL)
         for fd in networks:
             os.close(fd)
         log.close()
@@ -247,7 +245,7 @@ class Helper:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, lambda *_: None)
         # Programs orphaned in the lab become ours, so that the end of the lab finds them.
-        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
         poll = select.poll()
         poll.register(self.channel, select.POLLIN)
@@ -311,25 +309,16 @@ class Helper:
         return done
 
     def operation(self, name: str) -> Any:
-        """Return what does it: a method here, or a function of `network`, which takes a while."""
-        return getattr(self, "op_" + name, None) or getattr(
-            importlib.import_module(".network", __package__), name
-        )
-
-    def op_make_namespaces(self) -> bool:
-        """Move into new ones, and say whether there is one of users among them."""
-        return namespaces.make()
-
-    def op_make_namespace_beside(self, process: int) -> None:
-        """Move into a new network, of the users of another helper's."""
-        namespaces.make_beside(process)
+        """Return what does it: a method here, or a function of `namespaces` or `network`."""
+        if found := getattr(self, "op_" + name, None) or getattr(namespaces, name, None):
+            return found
+        # Only now: it loads pyroute2, which takes a while.
+        return getattr(importlib.import_module(".network", __package__), name)
 
     def op_enter(self) -> None:
-        """Move into a lab that stays."""
         namespaces.enter(*self.taken)
 
     def op_socket(self, family: int, kind: int) -> None:
-        """Make a socket that belongs to this namespace."""
         self.given = [socket.socket(family, kind).detach()]
 
     def op_read(self, table: str) -> str:
@@ -345,7 +334,7 @@ class Helper:
         def die_with_helper() -> None:
             with contextlib.suppress(OSError):  # the caller has another terminal since
                 os.setpgid(0, self.group)  # Ctrl-C is for programs as for the caller
-            libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+            libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
             if os.getppid() != helper:
                 os._exit(1)
 

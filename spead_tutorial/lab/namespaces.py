@@ -33,7 +33,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 # ---- Getting in ----
 
 
-def make() -> bool:
+def make_namespaces() -> bool:
     """Move into a new network namespace; return whether it needed a user namespace too."""
     user, group = os.geteuid(), os.getegid()
     if user == 0 and libc.unshare(_CLONE_NEWNET) == 0:
@@ -54,7 +54,7 @@ def make() -> bool:
     return True
 
 
-def make_beside(process: int) -> None:
+def make_namespace_beside(process: int) -> None:
     """Move into a new network namespace, of the same user namespace as a process's."""
     user = os.open(f"/proc/{process}/ns/user", os.O_RDONLY)
     try:
@@ -105,12 +105,17 @@ class Program(NamedTuple):
         return f"{self.name} ({self.pid})"
 
 
+def network_at(path: str | int) -> Network:
+    """Return which network a path or a descriptor leads to."""
+    there = os.stat(path)
+    return there.st_dev, there.st_ino
+
+
 def is_in(networks: Collection[Network], process: int | str) -> bool:
     try:
-        there = os.stat(f"/proc/{process}/ns/net")
+        return network_at(f"/proc/{process}/ns/net") in networks
     except OSError:
         return False  # has ended, or is none of this user's
-    return (there.st_dev, there.st_ino) in networks
 
 
 def programs(networks: Collection[Network], besides: int = 0) -> tuple[Program, ...]:

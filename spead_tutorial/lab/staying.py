@@ -7,7 +7,6 @@ it lives; who enters the lab opens its namespaces, which the kernel lets this us
 """
 
 import contextlib
-import dataclasses
 import fcntl
 import json
 import os
@@ -22,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .device import LabError
 from .helper import script
@@ -33,6 +32,7 @@ from .namespaces import (
     is_in,
     libc,
     move_into,
+    network_at,
     not_from_here,
     programs,
     signal_programs,
@@ -149,8 +149,7 @@ def forget(place: int, name: str) -> None:
 # ---- A lab ----
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class StayingLab:
+class StayingLab(NamedTuple):
     """A lab that stays, and descriptors, so that none of it becomes another's meanwhile."""
 
     facts: dict[str, Any]  # what its note says
@@ -188,8 +187,7 @@ def opened(name: str, place: int | None = None) -> Iterator[StayingLab]:
             holder, user = kept(os.pidfd_open(pid)), kept(os.open(f"/proc/{pid}/ns/user", _OPEN))
             paths = [f"/proc/{pid}/{one['path']}" for one in facts["networks"]]
             nets = [kept(os.open(path, _OPEN)) for path in paths]
-            found = [(one.st_dev, one.st_ino) for one in map(os.fstat, nets)]
-            problem = None if found == networks else "it is not to be seen"
+            problem = "it is not to be seen" if list(map(network_at, nets)) != networks else None
         except OSError as error:
             problem = error.strerror
         # While that process has its note locked, its number has become no other's.
@@ -222,7 +220,6 @@ def _is_locked(note: int) -> bool:
 @contextlib.contextmanager
 def room(name: str) -> Iterator[int]:
     """Make room for a lab of a name, and yield the opened folder of labs, which is locked."""
-    check_name(name)
     with folder(make=True) as place, locked(place):
         try:
             with opened(name, place):
@@ -273,7 +270,6 @@ def make(lab: Any, place: int, name: str) -> None:
 
 def end(name: str) -> tuple[bool, Sequence[Program]]:
     """End a lab; return whether it was gone, and what ran in it or may be left of it."""
-    check_name(name)
     with folder() as place, locked(place):
         try:
             with opened(name, place) as lab:
@@ -286,9 +282,9 @@ def end(name: str) -> tuple[bool, Sequence[Program]]:
                     ended = end_programs(lab.networks)
                 except BaseException:  # Ctrl-C: later nobody could tell what was in the lab
                     signal_programs(lab.networks, signal.SIGKILL)
-                    forget(place, name)
                     raise
-                forget(place, name)
+                finally:
+                    forget(place, name)
                 return False, ended
         except GoneError as gone:
             forget(place, name)
@@ -304,50 +300,45 @@ def shed_rights() -> None:
     libc.capset(struct.pack("Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
 
 
-def described(path: str) -> dict[str, object]:
-    """Say which network is at a path of this process."""
-    there = os.stat(f"/proc/self/{path}")
-    return {"path": path, "device": there.st_dev, "inode": there.st_ino}
-
-
-def write_note(folder: int, name: str, facts: dict[str, object]) -> int:
+def write_note(place: int, name: str, facts: dict[str, object]) -> int:
     """Write the whole note, and only then let it be found; return it, open and locked."""
     begun = f".{os.getpid()}"
-    note = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=folder)
+    note = os.open(begun, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600, dir_fd=place)
     try:
         fcntl.flock(note, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(note, json.dumps(facts).encode())
-        os.rename(begun, name, src_dir_fd=folder, dst_dir_fd=folder)
+        os.rename(begun, name, src_dir_fd=place, dst_dir_fd=place)
     except BaseException:
-        os.unlink(begun, dir_fd=folder)
+        os.unlink(begun, dir_fd=place)
         raise
     return note
 
 
-def hold(folder: int, name: str, note: int) -> None:
+def hold(place: int, name: str, note: int) -> None:
     """Wait until the note is removed, or a signal tells to end, which then removes it."""
     while os.fstat(note).st_nlink and signal.sigtimedwait(_ENDING, _LOOK_S) is None:
         pass
     with contextlib.suppress(OSError):
-        if os.path.samestat(os.stat(name, dir_fd=folder), os.fstat(note)):
-            os.unlink(name, dir_fd=folder)
+        if os.path.samestat(os.stat(name, dir_fd=place), os.fstat(note)):
+            os.unlink(name, dir_fd=place)
 
 
-def main(folder: str, name: str, facts: str, sender: str, *receiver: str) -> None:
+def main(place: str, name: str, facts: str, *helpers: str) -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    paths = [f"/proc/{helpers[0]}/ns/user", *(f"/proc/{helper}/ns/net" for helper in helpers)]
     try:
-        user, net, *others = (
-            os.open(f"/proc/{helper}/ns/{kind}", os.O_RDONLY)
-            for helper, kind in ((sender, "user"), (sender, "net"), *((r, "net") for r in receiver))
-        )
+        user, net, *others = (os.open(path, os.O_RDONLY) for path in paths)
         move_into(user, net)
         shed_rights()
-        networks = [described(path) for path in ("ns/net", *(f"fd/{fd}" for fd in others))]
+        networks = []
+        for path in ("ns/net", *(f"fd/{fd}" for fd in others)):
+            device, inode = network_at(f"/proc/self/{path}")
+            networks.append({"path": path, "device": device, "inode": inode})
         more = {"holder": os.getpid(), "networks": networks}
-        note = write_note(int(folder), name, json.loads(facts) | more)
+        note = write_note(int(place), name, json.loads(facts) | more)
     except OSError as error:
         sys.exit(error.strerror)
     nothing = os.open(os.devnull, os.O_RDWR)
     for stream in (1, 2):  # their end says that it is there
         os.dup2(nothing, stream)
-    hold(int(folder), name, note)
+    hold(int(place), name, note)
