@@ -260,15 +260,13 @@ class Relay:
                 self.send(frame)
 
     def said(self) -> str:
-        """Return the counts as a line of JSON, see `Disturbed`."""
+        """Return the counts as a line of JSON."""
         statistics = self.source.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         self.overflown += struct.unpack("II", statistics)[1]
-        counts = self.disturber.counts
-        said = {
-            name: counts[name.replace("_", " ")] for name in ("lost", "duplicated", "held_back")
-        }
-        overflown = self.overflown + self.refused
-        return json.dumps(said | {"packets": counts.total(), "overflown": overflown})
+        counts, overflown = self.disturber.counts, self.overflown + self.refused
+        lost, duplicated, held_back = (counts[n] for n in ("lost", "duplicated", "held back"))
+        said = Disturbed(counts.total(), lost, duplicated, held_back, overflown)
+        return json.dumps(dataclasses.asdict(said))
 
     def serve(self) -> None:
         """Relay until the standard input ends; answer each line there with the counts."""

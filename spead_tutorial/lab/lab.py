@@ -223,7 +223,6 @@ class Lab(LabMachine):
             while self._helper.request("backlog", device=self.device):
                 time.sleep(_LOOK_S)
 
-    @contextlib.contextmanager
     def disturbed(
         self,
         *,
@@ -232,7 +231,7 @@ class Lab(LabMachine):
         reorder: float = 0.0,
         distance: int = 3,
         seed: int = 0,
-    ) -> Iterator[Disturbance]:
+    ) -> contextlib.AbstractContextManager[Disturbance]:
         """Have packets lost, doubled or held back on the way to the receiver, in a ``with`` block.
 
         Each packet is disturbed by itself, also those that a sender gives to the kernel in one
@@ -263,8 +262,7 @@ class Lab(LabMachine):
             sockets.
         """
         how = {"loss": loss, "duplicate": duplicate, "reorder": reorder}
-        with disturbed(self, **how, distance=distance, seed=seed) as disturbance:
-            yield disturbance
+        return disturbed(self, **how, distance=distance, seed=seed)
 
     def close(self) -> None:
         """End the lab and every program in it; may be called again."""
