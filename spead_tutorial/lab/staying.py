@@ -181,9 +181,8 @@ def opened(name: str, place: int | None = None) -> Iterator[StayingLab]:
         except OSError:
             raise GoneError(name) from None  # something else has the name: a link, or a socket
         facts = _read(note)
-        networks = [(one["device"], one["inode"]) for one in facts["networks"]]
+        pid, networks = facts["holder"], [(n["device"], n["inode"]) for n in facts["networks"]]
         try:
-            pid = facts["holder"]
             holder, user = kept(os.pidfd_open(pid)), kept(os.open(f"/proc/{pid}/ns/user", _OPEN))
             paths = [f"/proc/{pid}/{one['path']}" for one in facts["networks"]]
             nets = [kept(os.open(path, _OPEN)) for path in paths]
@@ -191,7 +190,8 @@ def opened(name: str, place: int | None = None) -> Iterator[StayingLab]:
         except OSError as error:
             problem = error.strerror
         # While that process has its note locked, its number has become no other's.
-        if not _is_locked(note):
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(note, fcntl.LOCK_SH | fcntl.LOCK_NB)
             raise GoneError(name, programs(networks))
         if problem:
             raise LabError(not_from_here(problem))
@@ -204,14 +204,6 @@ def _read(note: int) -> dict[str, Any]:
         facts: dict[str, Any] = json.load(file)
         return facts
     return {"holder": 0, "networks": []}
-
-
-def _is_locked(note: int) -> bool:
-    try:
-        fcntl.flock(note, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    return False
 
 
 # ---- From up to down ----
