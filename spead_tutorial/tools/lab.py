@@ -41,13 +41,11 @@ _DEFAULT = "main"
 _RECEIVE = "spead-tutorial lab --in {} --receiver -- COMMAND"
 _LIKE_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-
 #: The option that names a lab to do something in, for all commands that have it.
 IN = click.option(
     "--in", "within", type=parsed(check_name), metavar="NAME", envvar="SPEAD_TUTORIAL_LAB",
     help="A lab that stays, in the place of a fresh one; by default $SPEAD_TUTORIAL_LAB.",
 )  # fmt: skip
-_KIND = click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
 
 
 class _Command(click.Command):
@@ -83,7 +81,7 @@ class _Lab(click.Group):
 
 @click.group(cls=_Lab, no_args_is_help=False, subcommand_metavar="COMMAND ...",
              context_settings={"allow_interspersed_args": False})  # fmt: skip
-@_KIND
+@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
 @IN
 @click.option(
     "--receiver",
