@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A network namespace with one device that swallows and counts what is sent into it."""
+"""The lab itself: a network with a device that swallows and counts what is sent into it."""
 
 import contextlib
 import dataclasses

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that run in a lab."""
+"""Programs that run in a lab, as objects of the process that had them started."""
 
 import contextlib
 import itertools

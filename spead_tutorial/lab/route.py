@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # mypy: disable-error-code="import-untyped"
-"""Where it would go: what keeps packets inside the machine."""
+"""Where a packet would go: what keeps all of them inside the machine."""
 
 import ipaddress
 import socket

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Scripts that load the lab's one file by itself, as root and as an ordinary user."""
+"""Scripts that load the lab without the compiled core, as root and as an ordinary user."""
 
 import contextlib
 import errno
@@ -17,11 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial import lab as lab_module
+from spead_tutorial import lab
 from support.processes import python_for_anyone
-
-LAB_PY = Path(lab_module.__file__)
-
 
 UDP_SEGMENT = 103
 
@@ -35,7 +32,7 @@ CLOSE = ("0<&-", "1>&-", "2>&-")
 LOAD = f"""
 import os, signal, socket, subprocess, sys, types
 package = sys.modules["spead_tutorial"] = types.ModuleType("spead_tutorial")
-package.__path__ = [{str(LAB_PY.parent.parent)!r}]
+package.__path__ = [{str(Path(lab.__file__).parent.parent)!r}]
 from spead_tutorial import lab as lab_module
 Lab = lab_module.Lab
 """
