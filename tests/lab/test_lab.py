@@ -385,47 +385,6 @@ def test_an_unknown_device_has_no_counters_and_two_kinds_do_not_subtract(lab):
         _ = Counters("ifb", 0, 0, 0, 0, 0, 0) - Counters("veth", 0, 0, 0, 0, 0, 0)
 
 
-# -- accounting --
-
-
-@pytest.mark.parametrize(
-    ("sent", "counted", "ok"),
-    [
-        # Packets, their bytes, and messages; then packets and bytes on the device.
-        ((10, 14720, 10), (10, 15140), True),
-        ((10, 14720, 10), (10, 15141), False),
-        ((10, 14720, 10), (9, 13626), False),
-        ((10, 14720, 10), (0, 0), False),
-        # Messages of several packets whole, or as packets, but not between.
-        *(((12, 12000, 2), (n, 12000 + n * 42), n in (2, 12)) for n in (2, 7, 12, 13)),
-        # Three datagrams of three fragments; then one of them was lost.
-        ((3, 60000, 3), (9, 60000 + 3 * 8 + 9 * 34), True),
-        ((3, 60000, 3), (6, 40000 + 2 * 8 + 6 * 34), False),
-    ],
-)
-def test_accounting_accepts_counters_that_are_exact_and_no_others(sent, counted, ok):
-    packets, spead_bytes, messages = sent
-    claim = {"packets": packets, "spead_bytes": spead_bytes, "messages": messages}
-    assert accounted(*counted, **claim).ok is ok
-
-
-def test_accounting_of_messages_that_came_back_takes_all_of_them_or_none():
-    claim = {"packets": 12, "messages": 3, "spead_bytes": 12000, "link_header": 0}
-    sent = 12000 + 3 * 28
-    assert accounted(6, sent + 3 * 576, **claim, icmp_errors=3, icmp_bytes=3 * 576).ok
-    assert accounted(3, sent, **claim).ok
-    # A device that takes no GSO message whole has packets that come back one by one.
-    cut = 12000 + 12 * 28
-    assert accounted(24, cut + 12 * 576, **claim, icmp_errors=12, icmp_bytes=12 * 576).ok
-    assert not accounted(6, sent + 3 * 576, **claim).ok
-    assert not accounted(6, sent + 3 * 576 + 1, **claim, icmp_errors=3, icmp_bytes=3 * 576).ok
-    two = accounted(5, sent + 2 * 576, **claim, icmp_errors=2, icmp_bytes=2 * 576)
-    assert not two.ok
-    assert two.text.endswith(
-        "of 3 messages 1 is missing among those that ICMP returned, all or none"
-    )
-
-
 def test_an_icmp_error_is_as_long_as_loopback_counts_it(lab):
     with lab.socket() as sock:
         for size in (0, 57, 519, 520, 521, 9000, 65507):
@@ -433,14 +392,6 @@ def test_an_icmp_error_is_as_long_as_loopback_counts_it(lab):
             sock.sendto(bytes(size), ("127.0.0.1", lab.port))
             grown = lab.counters("lo") - before
             assert (grown.packets, grown.bytes) == (2, size + 28 + icmp_error_bytes(size))
-
-
-def test_accounting_says_what_was_expected_and_what_was_seen():
-    text = accounted(9, 13626, packets=10, messages=10, spead_bytes=14720).text
-    assert text == (
-        "the device counted 9 packets and 13626 bytes of 10 SPEAD packets of 14720 bytes in 10"
-        " messages; the account does not add up: of 10 packets 1 is missing in the device"
-    )
 
 
 # -- programs --
