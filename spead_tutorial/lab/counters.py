@@ -360,20 +360,14 @@ class Journey:
         doubled = f", {self.duplicated} doubled on the way" if self.duplicated else ""
         text = f"{self.sent} packets sent{doubled}: {self.received} received"
         if complaint is None:
-            counted, runs = expected, ""
-            if self.dropped != self.dropped_packets:
-                runs = f" (in {self.dropped} messages)"
-            text += (
-                f", {self.lost_on_the_way} lost on the way, {self.dropped_packets} without room in"
-                f" the socket{runs}"
-            )
+            lost, dropped, counted = self.lost_on_the_way, self.dropped_packets, expected
+            runs = f" (in {self.dropped} messages)" if dropped != self.dropped else ""
+            text += f", {lost} lost on the way, {dropped} without room in the socket{runs}"
         else:
-            lost = self.lost + self.lost_messages
-            counted = self.received + lost + self.dropped
-            text += (
-                f", {lost} counted as lost on the way and {self.dropped} without room in the"
-                f" socket; {complaint}"
-            )
+            lost, dropped = self.lost + self.lost_messages, self.dropped
+            counted = self.received + lost + dropped
+            text += f", {lost} counted as lost on the way and {dropped} without room in the socket"
+            text += f"; {complaint}"
         sent_bytes, received_bytes = self.sent_bytes or 0, self.received_bytes or 0
         return Accounting(complaint is None, text, expected, sent_bytes, counted, received_bytes)
 
@@ -388,21 +382,22 @@ class Journey:
             least, most = map(sum, zip(of_devices, of_socket, strict=True))
             yield Gap(where, passed, self.received, least, most, surplus=more)
         else:
-            torn = f", {self.arrivals.torn} torn into fragments" if self.arrivals.torn else ""
-            where = f"between the sender and the receiver's machine{torn}"
-            yield Gap(where, passed, self.arrivals.packets, *of_devices, surplus=more)
-            arrived = self.arrivals.packets
-            yield Gap(self._at_the_socket(), arrived, self.received, *of_socket, surplus=more)
+            arrived, torn = self.arrivals.packets, self.arrivals.torn
+            where = "between the sender and the receiver's machine"
+            where += f", {torn} torn into fragments" if torn else ""
+            yield Gap(where, passed, arrived, *of_devices, surplus=more)
+            where = _at_the_socket(self.arrivals.unclaimed)
+            yield Gap(where, arrived, self.received, *of_socket, surplus=more)
         whole = self.received == self.sent and not self.duplicated
         if whole and self.sent_bytes is not None and self.received_bytes is not None:
             where = "though no packet is"
             yield Gap(where, self.sent_bytes, self.received_bytes, unit="byte")
 
-    def _at_the_socket(self) -> str:
-        assert self.arrivals is not None
-        if self.arrivals.unclaimed:
-            return (
-                f"at a port without a socket, to which {self.arrivals.unclaimed} messages came:"
-                " start the receiver before the sender, and end it after"
-            )
-        return "in the receiver's machine, perhaps in the socket when it was closed"
+
+def _at_the_socket(unclaimed: int) -> str:
+    if unclaimed:
+        return (
+            f"at a port without a socket, to which {unclaimed} messages came: start the receiver"
+            " before the sender, and end it after"
+        )
+    return "in the receiver's machine, perhaps in the socket when it was closed"
