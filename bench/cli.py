@@ -26,14 +26,14 @@ from bench.profile import profile
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Size, Sweep, find_sweep
 from bench.timing import timing
 from bench.where import where
-from spead_tutorial.measure.progress import Steps, duration
+from spead_tutorial.measure.analysis import rows
 from spead_tutorial.measure.records import RecordError, Recording, locked, read
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
-from spead_tutorial.measure.summary import rows
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.command_line import finish, parsed
 from spead_tutorial.tools.hosts import read_hosts
+from spead_tutorial.tools.progress import Steps, duration
 
 RESULTS = Path("results", "bench")
 _FAILED, _SKIPPED = 1, 3

@@ -20,11 +20,11 @@ from bench.controls import STILL, Drift, drift
 from bench.machines import by_machine, facts_of, name_of
 from bench.status import Setting, by_setting
 from spead_tutorial.chapters.catalogue import Chapter, find_chapter
+from spead_tutorial.measure.analysis import rates_by_round
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median, ratio
-from spead_tutorial.measure.summary import rates_by_round
 from spead_tutorial.results.tables import Column, Table, ends, filled
 from spead_tutorial.tools.command_line import parsed
 

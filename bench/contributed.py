@@ -14,6 +14,7 @@ from bench.figures import RESULTS
 from bench.machines import name_of
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, find_sweep
 from spead_tutorial.lab import DEVICE, KINDS, Counters
+from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.records import (
     Header,
@@ -24,9 +25,7 @@ from spead_tutorial.measure.records import (
     anonymous,
     read,
 )
-from spead_tutorial.measure.report import Report
-from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
-from spead_tutorial.measure.verify import contradiction
+from spead_tutorial.measure.verify import Report, contradiction
 from spead_tutorial.results.tables import plain
 
 #: The reference machine's record, and the folder with those of all others.

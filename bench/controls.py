@@ -13,9 +13,9 @@ from statistics import median
 from bench.peers import build_key
 from bench.status import by_setting, noise_floor
 from bench.sweeps import PEERS
+from spead_tutorial.measure.analysis import rates_by_round
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.records import Recording
-from spead_tutorial.measure.summary import rates_by_round
 
 CONTROLS = (*PEERS, CEILING)
 _FEWEST_POINTS = 3

@@ -14,9 +14,8 @@ from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import ProgramOptions, command
 from spead_tutorial.measure.records import Count, Taken, Writer, locked
-from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Running
-from spead_tutorial.measure.verify import contradiction
+from spead_tutorial.measure.verify import Report, contradiction
 from spead_tutorial.tools.command_line import finish
 
 RESULTS = Path(__file__).resolve().parent / "results"

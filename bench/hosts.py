@@ -25,7 +25,6 @@ from bench.plan import SEED, cases_of, header_of, measure, plan_of
 from bench.sweeps import SIZES, Size, Sweep, find_sweep
 from spead_tutorial.measure.case import Case, Step
 from spead_tutorial.measure.machine import revision
-from spead_tutorial.measure.progress import Steps, stage_of
 from spead_tutorial.measure.records import (
     Header,
     RecordError,
@@ -40,6 +39,7 @@ from spead_tutorial.measure.records import (
 from spead_tutorial.measure.rounds import differences, left, schedule
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.hosts import Command, Host, LostError, end_all, started_whole
+from spead_tutorial.tools.progress import Steps, stage_of
 
 _LOOK_S = 0.1
 #: What `differs` looks at more closely than `differences`.

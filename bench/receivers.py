@@ -35,7 +35,7 @@ from bench.peers import (
 from bench.sweeps import BARE, LOST, PEERS, SPOILT, TURNS, Size
 from spead_tutorial.chapters.catalogue import Receiver, find_chapter, find_receiver
 from spead_tutorial.lab import Lab, probe
-from spead_tutorial.measure import blast, search
+from spead_tutorial.measure import delivery, search
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.delivery import deliver, listening
@@ -190,7 +190,7 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
     more += ["--fill"] * ("checked" in case.words)
     more += ["--describe"] * (find_receiver(case.program) is not None)
     more += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
-    return blast.blast(case, heaps, *more, rate=_rate(case), payload=payload)
+    return delivery.blast(case, heaps, *more, rate=_rate(case), payload=payload)
 
 
 # ---- A sample ----
@@ -202,7 +202,7 @@ def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Receiv
     receiver = find_receiver(case.program)
     if receiver is not None and asked is None:
         return _take_delivery(lab, step, receiver, heaps)
-    return blast.take(
+    return delivery.take(
         step,
         heaps,
         lambda: _run(lab, case, heaps, asked),
@@ -291,7 +291,7 @@ def _take_delivery(lab: Lab, step: Step, receiver: Receiver, heaps: int) -> Rece
         to_receiver=["-t", _POOL_SILENCE_S, *(["-b", buffers] if buffers else [])],
         as_json=True, bits_per_s=case.link,
     )  # fmt: skip
-    wrong = blast.failure(done.sent, done.received)
+    wrong = delivery.failure(done.sent, done.received)
     if wrong is None and done.accounting is not None and not done.accounting.ok:
         wrong = done.accounting.text
     measured: dict[str, Any] = {}

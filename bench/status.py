@@ -6,12 +6,12 @@ from collections.abc import Callable
 from statistics import median
 
 from spead_tutorial.measure import search
+from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
 from spead_tutorial.measure.records import Recording, Sample, Sent, Series
 from spead_tutorial.measure.rounds import PATIENCE, given_up
 from spead_tutorial.measure.stats import Estimate, spread
-from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
-from spead_tutorial.measure.units import size
 from spead_tutorial.results.tables import Column, Table, estimate
+from spead_tutorial.results.units import size
 
 #: An interval wider than this share of its median is noise.
 _NOISY = 0.10

@@ -12,7 +12,7 @@ from typing import Any
 
 from spead_tutorial.chapters import catalogue
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
-from spead_tutorial.measure import ladder
+from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.records import OURS, joined
@@ -137,14 +137,14 @@ _WAYS = ("", "zero-copy", "zero-copy, huge pages")
 
 
 def _ladder() -> Sweep:
-    cases = (*ladder.chapters(), *ladder.peers(PEER_FROM_SOURCE), *ladder.bare((None, 2)))
+    cases = (*baselines.ladder(), *baselines.peers(PEER_FROM_SOURCE), *baselines.bare((None, 2)))
     return _sweep("ladder", "every chapter at common settings", cases)
 
 
 def _in_cpp() -> Sweep:
     """What C++ costs beside C: every chapter as in the ladder, and two of them at all sizes."""
     both = ("c", "cpp")
-    rungs = ladder.chapters(languages=both)
+    rungs = baselines.ladder(languages=both)
     programs = [(OURS, language, program) for program in (_TEN, _THIRTEEN) for language in both]
     return _sweep(
         "cpp",

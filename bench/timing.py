@@ -26,14 +26,14 @@ from bench.spacing import HEAPS, LINK, LINK_BITS_PER_S, STEADY, spacings, take_s
 from bench.sweeps import PEERS
 from spead_tutorial.lab import Lab, accounted
 from spead_tutorial.measure import records
-from spead_tutorial.measure.analysis.spacing import burst, silence
+from spead_tutorial.measure.analysis import burst, silence
 from spead_tutorial.measure.baselines import PEER
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError, finish
-from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import OURS, Count, Number, RecordError, Spacing, Writer, locked
 from spead_tutorial.measure.stats import Estimate, median, spread
 from spead_tutorial.results.tables import Column, Table, estimate
+from spead_tutorial.tools.progress import Steps
 
 RESULTS = Path("results", "timing")
 _FAILED, _SKIPPED = 1, 3

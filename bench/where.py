@@ -24,15 +24,15 @@ from bench.plan import SEED, versions
 from bench.profile import Frame, Look
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure.analysis.split import OTHER, split_times
+from spead_tutorial.measure.analysis import OTHER, split_times
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import OURS, Recording, Sample, Split, Writer, locked, read
 from spead_tutorial.measure.rounds import schedule
-from spead_tutorial.measure.units import number, percent, size
 from spead_tutorial.results.tables import plain
+from spead_tutorial.results.units import number, percent, size
+from spead_tutorial.tools.progress import Steps
 
 RESULTS = Path("results", "where")
 RECORD = "where.jsonl"

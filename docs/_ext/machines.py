@@ -30,8 +30,7 @@ from tables import KINDS, Table
 
 from bench import contributed
 from spead_tutorial.chapters.catalogue import LADDER, Chapter, find_chapter
-from spead_tutorial.measure import units
-from spead_tutorial.results import plots
+from spead_tutorial.results import plots, units
 
 #: Where pictures are drawn: in the folder of what is made for the site, and not kept.
 _DRAWN = "notebooks/machines"

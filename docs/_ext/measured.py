@@ -53,11 +53,10 @@ from sphinx.util.docutils import SphinxRole
 from bench.figures import RESULTS
 from bench.sweeps import RECEIVERS
 from spead_tutorial.chapters.catalogue import LANGUAGES
-from spead_tutorial.measure import search, stats, summary, units
-from spead_tutorial.measure.analysis import intervals
-from spead_tutorial.measure.analysis import spacing as evenness
+from spead_tutorial.measure import analysis, search, stats
 from spead_tutorial.measure.records import OURS, Recording, Sample, Spacing, Timeline, read
-from spead_tutorial.measure.units import number, percent, thousands
+from spead_tutorial.results import units
+from spead_tutorial.results.units import number, percent, thousands
 
 #: Where the machine of all records is described.
 _WHERE = ("results", "the-reference-machine")
@@ -74,14 +73,14 @@ _TOLD_APART = (
 )
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 #: Whose work a program's threads do.
-_THREADS = {"program": summary.program_busy, "network": summary.others_busy}
+_THREADS = {"program": analysis.program_busy, "network": analysis.others_busy}
 #: What a heap's time in a timeline goes to.
-_PARTS = {"preparing": intervals.preparing, "sending": intervals.sending}
+_PARTS = {"preparing": analysis.preparing, "sending": analysis.sending}
 _US, _KIB = "\N{NO-BREAK SPACE}µs", "\N{NO-BREAK SPACE}KiB"
 #: How evenly a heap's messages leave, in which unit.
 _EVEN: dict[str, tuple[Callable[[Spacing], float], str]] = {
-    "silence": (lambda run: evenness.silence(run) / 1e3, _US),
-    "burst": (lambda run: evenness.burst(run) / 1024, _KIB),
+    "silence": (lambda run: analysis.silence(run) / 1e3, _US),
+    "burst": (lambda run: analysis.burst(run) / 1024, _KIB),
 }
 #: What the highest rates without loss are in.
 _LOSSLESS = "receive-lossless"
@@ -385,13 +384,13 @@ def at_best(text: str) -> Said:
 def _microseconds(choice: Choice, field: str) -> list[float]:
     """Return how long each heap that counts took."""
     run = _timeline(choice)
-    steady = _PARTS[field](run)[intervals.first_steady(run) :]
+    steady = _PARTS[field](run)[analysis.first_steady(run) :]
     return [(end - begin) / 1e3 for begin, end in steady]
 
 
 def share(text: str) -> Said:
-    field, choice = _field(text, [part.name for part in dataclasses.fields(intervals.Shares)])
-    shares = intervals.shares(_timeline(choice))
+    field, choice = _field(text, [part.name for part in dataclasses.fields(analysis.Shares)])
+    shares = analysis.shares(_timeline(choice))
     return Said(percent(getattr(shares, field)), "of one short run", choice.record)
 
 

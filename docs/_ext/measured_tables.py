@@ -33,10 +33,11 @@ from splits import parts
 from tables import KINDS, Table
 
 from spead_tutorial.chapters.catalogue import CHAPTERS, LADDER, LANGUAGES, STEPS, find_chapter
-from spead_tutorial.measure import stats, units
+from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import OURS, Sample
-from spead_tutorial.measure.units import number, thousands
+from spead_tutorial.results import units
 from spead_tutorial.results.plots.theme import NAMES
+from spead_tutorial.results.units import number, thousands
 
 NOTHING = "-"
 #: The sizes of heaps at which programs are chained, largest first.

@@ -45,9 +45,9 @@ from sphinx.util.docutils import SphinxDirective
 from bench import figures
 from bench.figures import FIGURES, PICTURES, RESULTS
 from spead_tutorial.chapters.catalogue import CHAPTERS
-from spead_tutorial.measure import stats, units
+from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import read
-from spead_tutorial.results import plots
+from spead_tutorial.results import plots, units
 from spead_tutorial.results.plots.marks import PACKET, PERCENT, RATE, TIMES
 
 DIAGRAMS = FIGURES.parent / "diagrams"

@@ -36,7 +36,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from bench.figures import RESULTS
 from spead_tutorial import wire
-from spead_tutorial.measure.analysis.intervals import first_steady
+from spead_tutorial.measure.analysis import first_steady
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.results.plots.timeline import OVERLAPPED, timelines, title, way
 

@@ -22,9 +22,9 @@ from tables import Table
 
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure import stats
-from spead_tutorial.measure.analysis.split import PARTS, Kind, Thread, split_times
-from spead_tutorial.measure.units import number, percent, thousands
+from spead_tutorial.measure.analysis import PARTS, Kind, Thread, split_times
 from spead_tutorial.results.plots.theme import NAMES
+from spead_tutorial.results.units import number, percent, thousands
 
 _RECORD = "where"
 _NS, _US = "\N{NO-BREAK SPACE}ns", "\N{NO-BREAK SPACE}µs"

@@ -16,11 +16,10 @@ from spead_tutorial.chapters.catalogue import ReceiverExercise
 from spead_tutorial.check.trying import with_line
 from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabMachine
 from spead_tutorial.ledger import Gap, first_complaint
-from spead_tutorial.measure.blast import NO_ACCOUNT
-from spead_tutorial.measure.delivery import listening, receiving_lab
-from spead_tutorial.measure.heaps import make_group
+from spead_tutorial.measure.delivery import NO_ACCOUNT, listening, receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Listening
+from spead_tutorial.measure.verify import make_group
 
 __all__ = ["fault", "first_fault", "power", "started"]
 

@@ -16,7 +16,8 @@ from spead_tutorial.chapters.catalogue import ReceiverExercise, SenderExercise
 from spead_tutorial.check.arriving import started
 from spead_tutorial.check.trying import started_as
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure import baselines, blast, search
+from spead_tutorial.measure import baselines, delivery, search
+from spead_tutorial.measure.analysis import Row, rates_by_round, rows
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.delivery import receiving_lab
@@ -27,8 +28,7 @@ from spead_tutorial.measure.records import OURS, Received, Recording, Sample
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.stats import Estimate, differs, gain
-from spead_tutorial.measure.summary import Row, rates_by_round, rows
-from spead_tutorial.measure.units import percent
+from spead_tutorial.results.units import percent
 
 __all__ = ["SKELETON", "YOURS", "Comparison", "Show", "lossless", "measured", "verdict"]
 
@@ -179,7 +179,7 @@ def _receive(
 ) -> Received:
     """Send to a receiver at a rate, in bytes of payload a second."""
     before = lab.counters().tx_dropped
-    return blast.take(
+    return delivery.take(
         step,
         heaps,
         lambda: _both(lab, exercise, program, step.case, heaps, rate),
@@ -195,7 +195,7 @@ def _both(
 ) -> tuple[Done, Done]:
     """Run the sender and a receiver beside each other."""
     first, second = a_core_each()
-    argv = blast.blast(case, heaps, "--describe", lab.address, lab.port, payload=rate)
+    argv = delivery.blast(case, heaps, "--describe", lab.address, lab.port, payload=rate)
     with (
         started(lab.receiver, exercise, program, case.heap_size, core=second) as receiver,
         Running(lab.popen, "blast", argv, core=first) as sender,

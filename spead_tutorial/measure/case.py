@@ -13,8 +13,6 @@ from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
 from spead_tutorial.measure.records import Received, Sent, Series, joined, words_of
 
-__all__ = ["WARM_UP", "Begun", "Case", "Key", "Step", "take"]
-
 #: A warm-up sends one part in so many of what a sample sends.
 WARM_UP = 16
 _MIB = 1 << 20
@@ -180,12 +178,13 @@ class Begun:
     ) -> Received:
         """Return the sample of a receiver."""
         case = self.step.case
-        setting: dict[str, Any] = {
-            "heaps": heaps,
-            "heap_size": case.heap_size,
-            "packet_size": case.packet_size,
-        }
-        return Received(**self.facts(chapter, way, failure), **setting, **measured)
+        return Received(
+            **self.facts(chapter, way, failure),
+            heaps=heaps,
+            heap_size=case.heap_size,
+            packet_size=case.packet_size,
+            **measured,
+        )
 
     def sent(self, result: Result) -> Sent:
         """Return the sample of a sender."""
@@ -206,7 +205,6 @@ class Begun:
             measured["received_dropped"] = evidence.received["dropped"]
         way = result.device, result.kind
         facts = self.facts(chapter.number, way, result.failure)
-        facts |= {"program": chapter.name, "language": result.language, "random": options.random}
         return Sent(**measured | facts, icmp_errors=evidence.icmp_errors)
 
 

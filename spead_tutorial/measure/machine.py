@@ -8,7 +8,6 @@ import datetime
 import filecmp
 import importlib.metadata
 import importlib.resources
-import importlib.util
 import json
 import os
 import platform
@@ -24,19 +23,6 @@ import numpy as np
 
 import spead_tutorial
 from spead_tutorial.measure.records import Header
-
-__all__ = [
-    "compiler",
-    "compiler_flags",
-    "header",
-    "machine_facts",
-    "memory_fact",
-    "one_core",
-    "read_text",
-    "revision",
-    "two_cores",
-    "versions",
-]
 
 _CPUS = Path("/sys/devices/system/cpu")
 _NODES = Path("/sys/devices/system/node")
@@ -116,26 +102,17 @@ def versions() -> dict[str, str | None]:
         "spead_tutorial": spead_tutorial.__version__,
         "python": platform.python_version(),
         "numpy": np.__version__,
-        "compiler": compiler(),
-        "compiler_flags": compiler_flags(),
+        "compiler": build_fact("compiler"),
+        "compiler_flags": build_fact("compiler_flags"),
     }
 
 
-def compiler() -> str | None:
-    """Name the compiler that made the programs."""
-    return _build_fact("compiler")
+def build_fact(name: str) -> str | None:
+    """Return what meson.build wrote down of the build: its ``compiler``, or ``compiler_flags``.
 
-
-def compiler_flags() -> str | None:
-    """Return the flags that decided on the programs' code; of two that disagree, the last counts.
-
+    Those are the flags that decided on the programs' code; of two that disagree, the last counts.
     Flags that name folders are left out: they are those of the machine that built it.
     """
-    return _build_fact("compiler_flags")
-
-
-def _build_fact(name: str) -> str | None:
-    """Return what the build, meson.build, wrote down of itself."""
     # An editable install has it in its build folder, and only importlib knows where.
     path = importlib.resources.files("spead_tutorial").joinpath("_build.json")
     try:

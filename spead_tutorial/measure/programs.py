@@ -16,9 +16,8 @@ from typing import Any
 from spead_tutorial.chapters.catalogue import LANGUAGES, Chapter, switch_flag
 from spead_tutorial.lab import Accounting
 from spead_tutorial.measure.place import Evidence, Loopback, Place
-from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import Done, ProgramError, finish
-from spead_tutorial.measure.verify import check_sizes, checks, contradiction
+from spead_tutorial.measure.verify import Report, check_sizes, checks, contradiction
 
 __all__ = [
     "TOOLS",

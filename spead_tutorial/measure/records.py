@@ -394,8 +394,7 @@ class Received(Sample, frozen=True, kw_only=True):
     Parameters
     ----------
     received_heaps : int or None
-        Where a receiver is measured: heaps of which all came. Then the payload is theirs, the CPU
-        time is the receiver's, and the time ends when nothing is left in its socket.
+        Heaps of which all came.
     peak_memory_bytes : int or None
         The most memory that the receiver has had.
     asked_bytes_per_s : float or None

@@ -25,16 +25,6 @@ from spead_tutorial.measure.records import (
     read,
 )
 
-__all__ = [
-    "PATIENCE",
-    "differences",
-    "given_up",
-    "left",
-    "measure",
-    "schedule",
-    "taken_so_far",
-]
-
 #: A case is given up after so many failures in a row with the same words.
 PATIENCE = 3
 
@@ -56,22 +46,18 @@ def schedule(cases: Iterable[Case], rounds: int, seed: int) -> Iterator[Step]:
             yield Step(0, False, case)
 
 
-def taken_so_far(recording: Recording) -> dict[Key, Sample | None]:
-    """Return what a record holds already, by what no two samples of it share that count."""
-    samples: dict[Key, Sample | None] = {
-        (sample.case, sample.round, sample.warm_up): sample for sample in recording.samples
-    }
-    return samples | {(timeline.case, 0, False): None for timeline in recording.timelines}
+def _key(sample: Sample) -> Key:
+    return sample.case, sample.round, sample.warm_up
 
 
 def given_up(samples: Iterable[Sample], superseded: Iterable[Sample] = ()) -> dict[str, str]:
     """Return the cases that are not tried again, as they fail in the same way every time."""
-    repeated = Counter((one.case, one.round, one.warm_up, one.failure) for one in superseded)
+    repeated = Counter((_key(one), one.failure) for one in superseded)
     last: dict[str, tuple[str | None, int]] = {}
     for one in samples:
         words, n = last.get(one.case, (None, 0))
         n = n if one.failure == words else 0
-        n += 1 + repeated[one.case, one.round, one.warm_up, one.failure]
+        n += 1 + repeated[_key(one), one.failure]
         last[one.case] = one.failure, n
     return {case: words for case, (words, n) in last.items() if words is not None and n >= PATIENCE}
 
@@ -80,7 +66,8 @@ def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False)
     """Return the steps that are still to be done."""
     if begun is None:
         return list(steps)
-    done = taken_so_far(begun)
+    done: dict[Key, Sample | None] = {_key(sample): sample for sample in begun.samples}
+    done |= {(timeline.case, 0, False): None for timeline in begun.timelines}
     hopeless = {} if retry else given_up(begun.samples, begun.superseded)
     runs = _runs(begun.samples)
     wanted = (
@@ -95,8 +82,7 @@ def _runs(samples: Iterable[Sample]) -> dict[Key, list[Received]]:
     """Return the runs of each search that are not to be repeated, in their order."""
     found: dict[Key, list[Received]] = {}
     for one in sorted(filter(search.is_search, samples), key=lambda one: one.run):
-        runs = found.setdefault((one.case, one.round, one.warm_up), [])
-        runs += [one] * (one.failure is None)
+        found.setdefault(_key(one), []).extend([one] * (one.failure is None))
     return found
 
 
@@ -131,7 +117,7 @@ def measure(
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         writer, begun = _open(path, header)
-    samples = {(one.case, one.round, one.warm_up, one.run): one for one in begun.samples}
+    samples = {(*_key(one), one.run): one for one in begun.samples}
     superseded, timelines = list(begun.superseded), list(begun.timelines)
     hopeless: set[str] = set()
     try:

@@ -16,17 +16,6 @@ from typing import IO, Any, Self
 from spead_tutorial.lab import LabProcess
 from spead_tutorial.lab.process import end_interrupted
 
-__all__ = [
-    "READY",
-    "Done",
-    "Listening",
-    "ProgramError",
-    "Running",
-    "Start",
-    "finish",
-    "signal_name",
-]
-
 #: What a receiver says as soon as it listens.
 READY = "listening on"
 _REST_S = 5  # for what a program that has ended had written

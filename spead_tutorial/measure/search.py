@@ -24,27 +24,6 @@ from msgspec.structs import replace
 from spead_tutorial.measure.case import Step
 from spead_tutorial.measure.records import Received, Recording, Sample
 
-__all__ = [
-    "BUFFER",
-    "LOWEST",
-    "ROUGH",
-    "START",
-    "THOROUGH",
-    "Criterion",
-    "begin",
-    "fell_short",
-    "found",
-    "heaps_of_a_run",
-    "is_bound",
-    "is_search",
-    "look",
-    "lost",
-    "next_rate",
-    "offered",
-    "settled",
-    "waiting",
-]
-
 #: Payload bytes/s that a search begins at where nothing is known, and that it does not go below. It
 #: begins high, as a run lasts the longer the lower its rate is.
 START, LOWEST = 1e9, 3e7

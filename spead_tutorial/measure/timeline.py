@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When heaps were prepared and sent: the programs of chapters 4 and 5, watched.
 
-A program runs in a process of its own, anywhere: `record` is given what runs it, such as a lab's.
+A stream says when its own thread did its part of a heap; one that is watched notes when its program
+calls it, too. The program prepares a heap from when it last went on until it sends the heap. It
+runs in a process of its own, anywhere: `record` is given what runs it, such as a lab's.
 
 >>> with Lab() as lab:  # doctest: +SKIP
 ...     one = record(lab.run, (lab.address, lab.port), pipelined=True, random=True)
@@ -9,32 +11,188 @@ A program runs in a process of its own, anywhere: `record` is given what runs it
 Shares(preparing=0.93, waiting=0.06, rest=0.01, sending=0.21)
 """
 
+import asyncio
+import bisect
+import dataclasses
+import functools
+import importlib
+import inspect
 import itertools
 import json
+import statistics
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Generator
 from typing import Any
 
-import click
-from msgspec.structs import asdict
+import numpy as np
+import numpy.typing as npt
 
-from spead_tutorial.lab import check_destination
-from spead_tutorial.measure.analysis.intervals import first_steady, shares, span
+import spead_tutorial.send
+import spead_tutorial.send.asyncio
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.running import ProgramError, finish
 
-__all__ = ["command", "record"]
+#: What becomes of a heap, in this order.
+_STEPS = tuple(name for name in Timeline.__struct_fields__ if name.endswith("_ns"))
+_OF_STREAM = _STEPS[1:-1]  # the others are the program's
+_OVER = object()
 
-_SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
-_STEPS = (
-    "prepare_ns",
-    "queued_ns",
-    "first_packet_ns",
-    "last_packet_ns",
-    "completed_ns",
-    "resumed_ns",
-)
+
+# ---------------------------------------------------------------------------------------
+# In the process of the program
+
+
+class Watch:
+    """What is noted of a program: its calls of the stream, and when it went on after them."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []  # heaps of each call
+        self.prepare_ns: list[int] = []  # of each heap
+        self.resumed_ns: list[int] = []
+        self._went_on_ns = 0
+
+    def calling(self, n_heaps: int, send: Callable[[], Any]) -> Any:
+        """Have the stream send so many heaps."""
+        self.sizes.append(n_heaps)
+        self.prepare_ns += [self._went_on_ns] * n_heaps
+        sent = send()
+        self.goes_on()
+        return sent
+
+    def goes_on(self) -> None:
+        """Note that the program begins to prepare a heap now."""
+        self._went_on_ns = time.monotonic_ns()
+
+    def resumed(self) -> None:
+        """Note that the program goes on, after it has waited."""
+        self.goes_on()
+        self.resumed_ns.append(self._went_on_ns)
+
+    def times(self, heaps: npt.NDArray[np.void]) -> dict[str, list[int]]:
+        """Return when each heap was where, as in `spead_tutorial.measure.records.Timeline`.
+
+        What the stream has noted of them is its ``timeline()``, from the first heap on.
+        """
+        times = {name: heaps[name].tolist() for name in _OF_STREAM}
+        times["prepare_ns"] = self.prepare_ns[: len(heaps)]
+        times["resumed_ns"] = [
+            self.resumed_ns[bisect.bisect_left(self.resumed_ns, moment)]
+            for moment in times["completed_ns"]
+        ]
+        start = self.prepare_ns[0]
+        return {name: [moment - start for moment in found] for name, found in times.items()}
+
+    def in_flight(self, heaps: npt.NDArray[np.void]) -> int:
+        """Say of how many calls heaps were under way when a call was made: the median."""
+        begun: list[int] = []  # when the calls so far were over, in order
+        counts, first = [], 0
+        for size in self.sizes:
+            of_call = heaps[first : first + size]
+            first += size
+            if size and len(of_call) == size:
+                bisect.insort(begun, int(of_call["completed_ns"][-1]))
+                over = bisect.bisect_right(begun, int(of_call["queued_ns"][0]))
+                counts.append(len(begun) - over)
+        return statistics.median_low(counts) if counts else 0
+
+
+class UdpStream(spead_tutorial.send.asyncio.UdpStream):
+    """One that is watched, which its program knows by its usual name."""
+
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
+        self.futures: list[asyncio.Future[int]] = []
+        self.watch = Watch()
+
+    def async_send_heap(self, *what: Any, **how: Any) -> asyncio.Future[int]:
+        return self._noted(1, functools.partial(super().async_send_heap, *what, **how))
+
+    def async_send_heaps(self, heaps: Any, *what: Any, **how: Any) -> asyncio.Future[int]:
+        heaps = heaps if hasattr(heaps, "__len__") else list(heaps)
+        call = functools.partial(super().async_send_heaps, heaps, *what, **how)
+        return self._noted(len(heaps), call)
+
+    def _noted(self, n_heaps: int, call: Callable[[], asyncio.Future[int]]) -> asyncio.Future[int]:
+        self.futures.append(self.watch.calling(n_heaps, call))
+        return self.futures[-1]
+
+
+class _BlockingStream(spead_tutorial.send.UdpStream):
+    """One that is watched, whose calls return when all is sent."""
+
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
+        self.watch = Watch()
+
+    def send_heap(self, *what: Any, **how: Any) -> int:
+        n_bytes: int = self.watch.calling(1, functools.partial(super().send_heap, *what, **how))
+        self.watch.resumed()
+        return n_bytes
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Watched:
+    """Awaits something, and says so whenever that goes on."""
+
+    going: Any
+    resumed: Callable[[], None]
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        steps = self.going.__await__()
+        self.resumed()
+        waits_for = next(steps, _OVER)
+        while waits_for is not _OVER:
+            yield waits_for
+            self.resumed()
+            waits_for = next(steps, _OVER)
+
+
+def main() -> None:
+    """Run a chapter's program as it is, and print the times of its heaps last."""
+    settings, name = json.loads(sys.argv[1]), sys.argv[2]
+    sys.argv[:] = [name, *sys.argv[3:]]  # by which the program calls itself, once it is imported
+    program: Any = importlib.import_module(f"spead_tutorial.chapters.{name}")
+    streams: list[UdpStream | _BlockingStream] = []
+
+    def opening(kind: type[UdpStream] | type[_BlockingStream]) -> Callable[..., Any]:
+        def open_stream(pool: Any, to: Any, config: spead_tutorial.send.StreamConfig) -> Any:
+            for name, value in settings.items():
+                setattr(config, name, value)
+            streams.append(kind(pool, to, config))
+            return streams[-1]
+
+        return open_stream
+
+    def resumed() -> None:
+        for stream in streams:
+            stream.watch.resumed()
+
+    class Usage(program.Usage):  # type: ignore[misc]
+        """The clock: it is read before the first heap."""
+
+        @classmethod
+        def now(cls) -> Any:
+            for stream in streams:
+                stream.watch.goes_on()
+            return super().now()
+
+    async def watched() -> None:
+        await Watched(program.main(), resumed)
+
+    send: Any = spead_tutorial.send
+    send.UdpStream, send.asyncio.UdpStream = opening(_BlockingStream), opening(UdpStream)
+    program.Usage = Usage
+    program.run(watched if inspect.iscoroutinefunction(program.main) else program.main)
+    resumed()
+    (stream,) = streams
+    heaps = stream.timeline()[:-1]  # without the one that ends the stream
+    print(json.dumps(stream.watch.times(heaps)))
+
+
+# ---------------------------------------------------------------------------------------
+# In the process that wants to know
 
 
 def record(
@@ -58,7 +216,7 @@ def record(
     options += ["-r"] if pipelined and random else []
     options += ["-c", cores] if cores is not None else []
     # -P: not the package's source in the working folder.
-    argv = [sys.executable, "-P", "-m", "spead_tutorial.measure.watched", json.dumps(settings)]
+    argv = [sys.executable, "-P", "-m", __name__, json.dumps(settings)]
     to = ["--", destination[0], str(destination[1])]
     done = finish(run, name, [*argv, name, *options, *to], timeout)
     if done.status != 0:
@@ -89,49 +247,5 @@ def _check(timeline: Timeline) -> None:
                 )
 
 
-# ---------------------------------------------------------------------------------------
-# As a command
-
-
-@click.command("timeline")
-@click.argument("host")
-@click.argument("port", type=click.IntRange(1, 65535))
-@click.option("--pipelined", is_flag=True,
-              help="Prepare a heap while the last one is sent, as chapter 5 does.")  # fmt: skip
-@click.option("--random", is_flag=True, help="Random samples instead of a fill.")
-@click.option("-n", "heaps", type=_SIZE, default=24, show_default=True, metavar="HEAPS",
-              help="Heaps to send.")  # fmt: skip
-@click.option("-H", "heap_size", type=_SIZE, default=1 << 20, show_default=True, metavar="BYTES",
-              help="Bytes of samples in a heap.")  # fmt: skip
-@click.option("-p", "packet_size", type=_SIZE, default=1472, show_default=True, metavar="BYTES",
-              help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
-@click.option("-c", "cores", metavar="A,B",
-              help="Cores to pin the program's thread and the stream's to.")  # fmt: skip
-@click.option("--allow-real-network", is_flag=True,
-              help="Let packets leave this machine.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with every time.")
-def command(host: str, port: int, allow_real_network: bool, as_json: bool, **how: Any) -> int:
-    """Say who worked when, the program or the network thread.
-
-    It runs the program of chapter 4, or of chapter 5, in Python, and prints for what share of the
-    time it prepared heaps, for what share it waited, and for what share the network thread sent.
-
-    \b
-    Example: spead-tutorial lab -- spead-tutorial timeline 192.168.31.2 8888
-    Example: spead-tutorial timeline --pipelined --random -n 12 127.0.0.1 8888
-    """
-    check_destination(host, allow_real_network=allow_real_network)
-    timeline = record(subprocess.run, (host, port), **how)
-    click.echo(json.dumps(asdict(timeline)) if as_json else _in_words(timeline))
-    return 0
-
-
-def _in_words(timeline: Timeline) -> str:
-    parts = shares(timeline)
-    begin, end = span(timeline)
-    return (
-        f"{len(timeline.prepare_ns)} heaps in {(end - begin) / 1e6:.2f} ms; from heap"
-        f" {first_steady(timeline)} on, counted from 0, the program prepared"
-        f" for {parts.preparing:.1%} of the time, waited for {parts.waiting:.1%}, did other"
-        f" things for {parts.rest:.1%}; the network thread sent for {parts.sending:.1%}"
-    )
+if __name__ == "__main__":
+    main()

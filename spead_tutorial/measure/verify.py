@@ -1,22 +1,158 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Whether what a program says it sent is so: its claims, and what others counted."""
+"""What a program says of its run, and whether it is so: its claims, and what others counted."""
 
+import dataclasses
 import functools
+import json
+from typing import Self
 
 import numpy as np
 
 from spead_tutorial.lab import Accounting, Counters, Journey, accounted, icmp_error_bytes
-from spead_tutorial.measure.heaps import make_group
 from spead_tutorial.measure.place import Evidence
-from spead_tutorial.measure.report import Report
-from spead_tutorial.send import PacketGenerator
-
-__all__ = ["IP_UDP_HEADERS", "check_sizes", "checks", "contradiction", "packet_sizes"]
+from spead_tutorial.send import ItemGroup, PacketGenerator
 
 #: Bytes that a message of UDP over IPv4 has besides.
 IP_UDP_HEADERS = 20 + 8
 #: An ICMP error of this size quotes a part of a message.
 MOST_QUOTED = icmp_error_bytes(1 << 16)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Report:
+    """The JSON object that a program prints."""
+
+    program: str  # name of the program, and one of `spead_tutorial.chapters.catalogue.LANGUAGES`
+    language: str
+    heaps: int  # heaps of samples; the one that ends the stream is not counted
+    # bytes of samples in a heap, and bytes in a packet at most (UDP and IP not counted)
+    heap_size: int
+    packet_size: int
+    payload_bytes: int  # bytes of samples, and bytes of all SPEAD packets
+    spead_bytes: int
+    packets: int  # as in `spead_tutorial.send.StreamStats`
+    errors: int
+    elapsed_ns: int  # time from the first heap to the last, in ns
+    cpu_user_ns: int  # CPU time of the process meanwhile, in ns
+    cpu_system_ns: int
+    page_faults: int  # what the kernel counted of the process meanwhile
+    context_switches: int
+    # as in `spead_tutorial.send.StreamStats`; None where a program does not know them, as the
+    # peer's
+    messages: int | None = None
+    send_calls: int | None = None
+    waits: int | None = None
+    looking_ns: int | None = None
+    waiting_looking_ns: int | None = None
+    # the part of that CPU time that the program's own thread used; the rest is the other
+    # threads', of which the stream's is one
+    program_cpu_ns: int | None = None
+    chapter: int = 0  # the chapter's number; 0 for what is no chapter's program
+    random: bool = False  # whether its samples were random
+    streams: int = 1  # how many streams sent at once; the counts are those of all of them
+    # as in `spead_tutorial.send.StreamStats`; None where it does not know them
+    zero_copy_messages: int | None = None
+    zero_copy_copied: int | None = None
+
+    @classmethod
+    def parse(cls, output: str) -> Self | None:
+        """Read what a program printed."""
+        try:
+            claims = json.loads(output)
+            known = [field.name for field in dataclasses.fields(cls) if field.name in claims]
+            return cls(**{name: claims[name] for name in known})
+        except (ValueError, TypeError):
+            return None
+
+
+def make_group(heap_size: int) -> ItemGroup:
+    """Make the two items of the chapters: ``timestamp``, and ``adc_samples``.
+
+    Parameters
+    ----------
+    heap_size : int
+        Bytes of samples in a heap.
+
+    Returns
+    -------
+    ItemGroup
+        Both items have values: zeros.
+    """
+    group = ItemGroup()
+    group.add_item(
+        0x1600, "timestamp", "Index of the first sample", shape=(), format=[("u", 40)], value=0
+    )
+    group.add_item(
+        0x3300,
+        "adc_samples",
+        "Samples of the converter",
+        shape=(heap_size,),
+        dtype=np.int8,
+        value=np.zeros(heap_size, np.int8),
+    )
+    return group
+
+
+@functools.cache
+def packet_sizes(heap_size: int, packet_size: int) -> list[list[int]]:
+    """Return the sizes of the packets of a program's first heap, of others, and of its end."""
+    group, sizes = make_group(heap_size), []
+    for make in (group.get_heap, group.get_heap, group.get_end):
+        group["timestamp"].value = 0
+        group["adc_samples"].value = np.zeros(heap_size, np.int8)
+        sizes.append([len(packet) for packet in PacketGenerator(make(), 1, packet_size)])
+    return sizes
+
+
+def check_sizes(heap_size: int, packet_size: int) -> None:
+    """Refuse sizes at which full packets would be quoted whole in the errors that return them."""
+    for what, size in (("heaps", heap_size), ("packets", packet_size)):
+        if 0 < size < MOST_QUOTED:
+            raise ValueError(
+                f"{what} of {size} bytes cannot be accounted for where nobody listens: they must"
+                f" have at least {MOST_QUOTED}"
+            )
+
+
+def _icmp_bytes(report: Report, counted: Counters, icmp_errors: int) -> int:
+    """Return how many bytes the errors have that return all of a program's messages.
+
+    It is what was counted, where that can be, and what is most likely otherwise. A message is
+    quoted as far as there is room. Small ones, which are quoted whole, are the stop heap and,
+    of other heaps, last packets for which the message before had no room: how often that was,
+    the report does not say.
+    """
+    first, other, stop = (
+        MOST_QUOTED - icmp_error_bytes(packets[-1])
+        for packets in packet_sizes(report.heap_size, report.packet_size)
+    )
+    likely = icmp_errors * MOST_QUOTED - stop
+    seen = counted.bytes - report.spead_bytes - icmp_errors * IP_UDP_HEADERS
+    for rest in (likely - seen, likely - seen - first):
+        times, left = divmod(rest, other) if other else (0, rest)
+        if left == 0 and 0 <= times < report.heaps:
+            return seen
+    return likely
+
+
+def _accounted(report: Report, counted: Counters, icmp_errors: int) -> Accounting:
+    """Compare a program's claims with a device's counters.
+
+    A program that does not know how many messages it made of its packets may have made as many as
+    were counted: the bytes tell, as each message has one set of headers.
+    """
+    return accounted(
+        counted.packets,
+        counted.bytes,
+        packets=report.packets,
+        messages=min(counted.packets, report.packets)
+        if report.messages is None
+        else report.messages,
+        spead_bytes=report.spead_bytes,
+        link_header=counted.link_header,
+        icmp_errors=icmp_errors,
+        icmp_bytes=_icmp_bytes(report, counted, icmp_errors) if icmp_errors else 0,
+    )
 
 
 def checks(report: Report, evidence: Evidence) -> tuple[Accounting, ...]:
@@ -49,65 +185,3 @@ def contradiction(report: Report, evidence: Evidence, heaps: int | None = None) 
     if evidence.icmp_errors == 0 and evidence.received is None and evidence.counted is not None:
         return f"{report.program}: nobody was to listen, but no message came back: somebody did"
     return None
-
-
-def _accounted(report: Report, counted: Counters, icmp_errors: int) -> Accounting:
-    """Compare a program's claims with a device's counters.
-
-    A program that does not know how many messages it made of its packets may have made as many as
-    were counted: the bytes tell, as each message has one set of headers.
-    """
-    return accounted(
-        counted.packets,
-        counted.bytes,
-        packets=report.packets,
-        messages=min(counted.packets, report.packets)
-        if report.messages is None
-        else report.messages,
-        spead_bytes=report.spead_bytes,
-        link_header=counted.link_header,
-        icmp_errors=icmp_errors,
-        icmp_bytes=_icmp_bytes(report, counted, icmp_errors) if icmp_errors else 0,
-    )
-
-
-def _icmp_bytes(report: Report, counted: Counters, icmp_errors: int) -> int:
-    """Return how many bytes the errors have that return all of a program's messages.
-
-    It is what was counted, where that can be, and what is most likely otherwise. A message is
-    quoted as far as there is room. Small ones, which are quoted whole, are the stop heap and,
-    of other heaps, last packets for which the message before had no room: how often that was,
-    the report does not say.
-    """
-    first, other, stop = (
-        MOST_QUOTED - icmp_error_bytes(packets[-1])
-        for packets in packet_sizes(report.heap_size, report.packet_size)
-    )
-    likely = icmp_errors * MOST_QUOTED - stop
-    seen = counted.bytes - report.spead_bytes - icmp_errors * IP_UDP_HEADERS
-    for rest in (likely - seen, likely - seen - first):
-        times, left = divmod(rest, other) if other else (0, rest)
-        if left == 0 and 0 <= times < report.heaps:
-            return seen
-    return likely
-
-
-def check_sizes(heap_size: int, packet_size: int) -> None:
-    """Refuse sizes at which full packets would be quoted whole in the errors that return them."""
-    for what, size in (("heaps", heap_size), ("packets", packet_size)):
-        if 0 < size < MOST_QUOTED:
-            raise ValueError(
-                f"{what} of {size} bytes cannot be accounted for where nobody listens: they must"
-                f" have at least {MOST_QUOTED}"
-            )
-
-
-@functools.cache
-def packet_sizes(heap_size: int, packet_size: int) -> list[list[int]]:
-    """Return the sizes of the packets of a program's first heap, of others, and of its end."""
-    group, sizes = make_group(heap_size), []
-    for make in (group.get_heap, group.get_heap, group.get_end):
-        group["timestamp"].value = 0
-        group["adc_samples"].value = np.zeros(heap_size, np.int8)
-        sizes.append([len(packet) for packet in PacketGenerator(make(), 1, packet_size)])
-    return sizes

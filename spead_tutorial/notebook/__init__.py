@@ -15,7 +15,7 @@ Where there can be no lab, the same cells send over loopback, and what they show
 pandas and matplotlib, which come with the extra ``[notebook]``, are imported when they are used.
 """
 
-from spead_tutorial.measure.heaps import make_group
+from spead_tutorial.measure.verify import make_group
 from spead_tutorial.notebook import exercises, exploring, measuring, showing, trials
 from spead_tutorial.notebook.exercises import *  # noqa: F403 - what it lists, as of the others
 from spead_tutorial.notebook.exploring import *  # noqa: F403

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from spead_tutorial.chapters.tut_11_send_batch_heaps import Batch
-from spead_tutorial.measure.heaps import make_group
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.records import Timeline
-from spead_tutorial.measure.units import size as in_words
+from spead_tutorial.measure.verify import make_group
 from spead_tutorial.notebook.measuring import QUICK, NotebookError, Run, live, measure, record
 from spead_tutorial.notebook.showing import per_heap, picture, rate
 from spead_tutorial.notebook.trials import Trial, try_sender
 from spead_tutorial.results import plots
+from spead_tutorial.results.units import size as in_words
 from spead_tutorial.send import GroupMode
 
 __all__ = ["explore", "try_batches", "try_depth", "try_memory"]

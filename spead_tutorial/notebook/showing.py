@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Any
 from spead_tutorial import wire
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure import stats
-from spead_tutorial.measure.analysis.intervals import Interval, preparing, sending, shares
+from spead_tutorial.measure.analysis import (
+    Interval,
+    Row,
+    preparing,
+    rates_by_round,
+    rows,
+    sending,
+    shares,
+)
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series, Timeline
-from spead_tutorial.measure.summary import Row, rates_by_round, rows
 from spead_tutorial.notebook.measuring import NotebookError, Run
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots.theme import NAMES
@@ -241,7 +248,7 @@ def median_ms(intervals: Sequence[Interval]) -> float:
     Parameters
     ----------
     intervals : sequence of tuple of int
-        Begin and end of each, in ns, such as ``analysis.intervals.preparing`` returns.
+        Begin and end of each, in ns, such as ``analysis.preparing`` returns.
     """
     return stats.median([(end - begin) / 1e6 for begin, end in intervals]).median
 

@@ -27,7 +27,7 @@ from spead_tutorial.check.trying import collecting, with_line
 from spead_tutorial.ledger import Gap
 from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.running import Done, finish
-from spead_tutorial.measure.watched import UdpStream, Watched
+from spead_tutorial.measure.timeline import UdpStream, Watched
 from spead_tutorial.notebook.measuring import NotebookError
 from spead_tutorial.send import StreamConfig
 

@@ -18,18 +18,9 @@ def report(
     """Print the last line: the rate, or a JSON object.
 
     spead2 keeps no counts, and to add up what its futures say would cost time in the loop that is
-    measured. So packets and their bytes are those that its packet generator makes of three heaps.
-    The device that takes them has the last word.
-
-    Parameters
-    ----------
-    options : Options
-        The run's.
-    used : Usage
-        From first heap to last.
-    first_heap, heap, end : spead2.send.Heap
-        The first heap, one of those that followed, and the one that ended the stream; or others
-        just like them.
+    measured. So packets and their bytes are those that its packet generator makes of three heaps:
+    the first, one of those that followed, and the one that ended the stream, or others just like
+    them. The device that takes them has the last word.
     """
     payload_bytes = options.n_heaps * options.heap_size
     if not options.json:

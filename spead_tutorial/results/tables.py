@@ -19,7 +19,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.measure.units import number
+from spead_tutorial.results.units import number
 
 if TYPE_CHECKING:
     import pandas

@@ -17,15 +17,15 @@ from spead_tutorial.check import arriving, comparison, trying
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure import search
+from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import OURS
 from spead_tutorial.measure.stats import Estimate, spread
-from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM
-from spead_tutorial.measure.units import number, percent, size, times
 from spead_tutorial.results.tables import Column, Table, estimate, plain
+from spead_tutorial.results.units import number, percent, size, times
 from spead_tutorial.tools.command_line import parsed
+from spead_tutorial.tools.progress import Steps
 
 #: Of senders; and of receivers, each of which is a search of several runs.
 _ROUNDS, _SEARCHES = 5, 3

@@ -10,7 +10,7 @@ import click
 
 import spead_tutorial
 from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
-from spead_tutorial.measure import programs, timeline
+from spead_tutorial.measure import programs
 from spead_tutorial.tools.check import check
 from spead_tutorial.tools.command_line import finish
 from spead_tutorial.tools.doctor import doctor
@@ -18,6 +18,7 @@ from spead_tutorial.tools.lab import lab, sink
 from spead_tutorial.tools.notebooks import notebook
 from spead_tutorial.tools.recv import recv
 from spead_tutorial.tools.run import find_program, run
+from spead_tutorial.tools.timeline import timeline
 from spead_tutorial.tools.tour import tour
 from spead_tutorial.tools.why import why
 
@@ -95,7 +96,7 @@ def path(program: str, lang: str) -> int:
     return 0
 
 
-for _command in (check, doctor, lab, notebook, recv, run, sink, timeline.command, tour, why):
+for _command in (check, doctor, lab, notebook, recv, run, sink, timeline, tour, why):
     cli.add_command(_command)
 
 

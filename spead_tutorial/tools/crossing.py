@@ -26,8 +26,8 @@ from spead_tutorial.ledger import Gap
 from spead_tutorial.measure.delivery import receiver_arguments
 from spead_tutorial.measure.machine import read_text
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, program
-from spead_tutorial.measure.report import Report
 from spead_tutorial.measure.running import READY, Running
+from spead_tutorial.measure.verify import Report
 from spead_tutorial.send import route_packet_size
 from spead_tutorial.tools.hosts import Command, Host, LostError, end_all, started_whole
 

@@ -24,16 +24,15 @@ import click
 
 from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
 from spead_tutorial.lab import Lab, LabError, LabProbe, probe, root_commands, sink_path
-from spead_tutorial.measure import units
 from spead_tutorial.measure.machine import (
-    compiler,
-    compiler_flags,
+    build_fact,
     machine_facts,
     memory_fact,
     read_text,
     versions,
 )
 from spead_tutorial.measure.programs import ProgramError, built, program
+from spead_tutorial.results import units
 
 UNKNOWN = "unknown"
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}
@@ -272,7 +271,8 @@ def _processor() -> Iterator[Check]:
 
 
 def _compiler() -> Check:
-    made_by = f"{compiler() or UNKNOWN} with {compiler_flags() or 'flags unknown'}"
+    flags = build_fact("compiler_flags") or "flags unknown"
+    made_by = f"{build_fact('compiler') or UNKNOWN} with {flags}"
     here = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     mend = None if here else "to build the package, install one: gcc or clang"
     found = f"{Path(here).name} is here" if here else "none found here"

@@ -18,12 +18,12 @@ from spead_tutorial.chapters.catalogue import (
     find_receiver,
 )
 from spead_tutorial.lab import KINDS, Lab, LabError
-from spead_tutorial.measure import delivery, programs, progress
+from spead_tutorial.measure import delivery, programs
 from spead_tutorial.measure.place import Device, Host
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
-from spead_tutorial.measure.report import Report
+from spead_tutorial.measure.verify import Report
 from spead_tutorial.results.tables import plain
-from spead_tutorial.tools import crossing
+from spead_tutorial.tools import crossing, progress
 from spead_tutorial.tools.command_line import Number, parsed
 from spead_tutorial.tools.hosts import Host as FarHost
 from spead_tutorial.tools.hosts import read_hosts

@@ -17,8 +17,7 @@ from spead_tutorial.measure import programs, verify
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.place import LISTENERS, Device, Evidence, Host, Loopback
 from spead_tutorial.measure.programs import ProgramOptions, run
-from spead_tutorial.measure.report import Report
-from spead_tutorial.measure.verify import contradiction
+from spead_tutorial.measure.verify import Report, contradiction
 from support.programs import PATIENCE_S, cases, in_c, name_of
 
 CHAPTER_6 = find_chapter("6")

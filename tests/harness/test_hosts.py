@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from bench import hosts
 from bench.plan import alone, plan_of
 from bench.sweeps import SIZES, Sweep, find_sweep
-from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import (
     Header,
     RecordError,
@@ -33,6 +32,7 @@ from spead_tutorial.measure.records import (
 )
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.tools.hosts import Host, LostError, read_hosts
+from spead_tutorial.tools.progress import Steps
 from support import ROOT
 from support.bench import PATIENCE_S, bench, fails, keys, start, succeeds
 from support.labs import needs_lab

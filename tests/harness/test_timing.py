@@ -12,7 +12,7 @@ from bench import spacing, timing
 from bench.timing import bursts
 from spead_tutorial import lab
 from spead_tutorial.measure import records
-from spead_tutorial.measure.analysis.spacing import burst, silence
+from spead_tutorial.measure.analysis import burst, silence
 from spead_tutorial.measure.programs import ProgramError
 from support.bench import bench, fails, succeeds
 from support.labs import needs_lab

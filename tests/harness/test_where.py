@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from bench import profile, where
 from spead_tutorial.measure import records
-from spead_tutorial.measure.analysis.split import PARTS, Kind, split_times
+from spead_tutorial.measure.analysis import PARTS, Kind, split_times
 from spead_tutorial.measure.records import Recording, Split
 from support.bench import bench, fails, succeeds
 from support.labs import needs_lab

@@ -21,7 +21,7 @@ from spead_tutorial import recv
 from spead_tutorial.chapters.catalogue import CHAPTERS
 from spead_tutorial.lab import WAYS, Arrivals, Counters, Journey, Lab, LabError, disturbance
 from spead_tutorial.measure.programs import ProgramOptions, command
-from spead_tutorial.measure.report import Report
+from spead_tutorial.measure.verify import Report
 from support.lab_scripts import (
     begun,
     run_script,

@@ -16,7 +16,6 @@ import click
 import pytest
 
 from spead_tutorial.lab import sink_path
-
 from spead_tutorial.tools.cli import cli
 from spead_tutorial.tools.command_line import finish
 from spead_tutorial.tools.lab import sink as command

@@ -14,12 +14,12 @@ from msgspec.structs import fields, replace
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import timeline as taking
-from spead_tutorial.measure.analysis.intervals import sending, shares, waiting
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, command, finish
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.timeline import record
 from spead_tutorial.tools import command_line
 from spead_tutorial.tools.cli import cli
+from support.records import TIMELINE
 
 STEPS = [field.name for field in fields(Timeline) if field.name.endswith("_ns")]
 SMALL = {"heaps": 5, "heap_size": 10000}
@@ -27,22 +27,6 @@ SMALL = {"heaps": 5, "heap_size": 10000}
 SLOW = {"heaps": 3, "heap_size": 150000, "rate": 250000.0}
 
 both_loops = pytest.mark.parametrize("pipelined", [False, True], ids=["chapter 4", "chapter 5"])
-
-#: Two heaps, one prepared while the other is sent.
-MADE = Timeline(
-    case="",
-    program="tut_5_send_pipeline",
-    language="python",
-    random=False,
-    heap_size=1,
-    packet_size=1472,
-    prepare_ns=(0, 40),
-    queued_ns=(30, 60),
-    first_packet_ns=(35, 75),
-    last_packet_ns=(70, 95),
-    completed_ns=(72, 96),
-    resumed_ns=(80, 100),
-)
 
 
 @pytest.fixture(autouse=True)
@@ -120,28 +104,10 @@ def test_it_records_in_a_lab_and_a_send_that_fails_is_raised(make_lab, pipelined
 
 
 def test_times_that_cannot_be_are_refused():
-    taking._check(MADE)
-    wrong = replace(MADE, completed_ns=(72, 94))
-    with pytest.raises(ProgramError, match=r"heap 1 contradict.*last_packet_ns is 95"):
+    taking._check(TIMELINE)
+    wrong = replace(TIMELINE, completed_ns=(35, 79))
+    with pytest.raises(ProgramError, match=r"heap 1 contradict.*last_packet_ns is 80"):
         taking._check(wrong)
-
-
-# ---- Shares ----
-
-
-def test_shares_are_the_time_that_intervals_cover():
-    found = shares(MADE)
-    assert found.preparing == pytest.approx(0.5)  # 0 to 30, and 40 to 60
-    assert found.waiting == pytest.approx(0.4)  # 60 to 80, and 80 to 100
-    assert found.rest == pytest.approx(0.1)
-    assert found.sending == pytest.approx(0.55)  # 35 to 70, and 75 to 95
-    assert waiting(MADE) == [(60, 80), (80, 100)]
-
-
-def test_of_two_heaps_in_one_call_the_second_is_sent_after_the_first():
-    shared = replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96))
-    assert sending(shared) == [(35, 70), (70, 95)]
-    assert shares(shared).sending == pytest.approx(0.6)
 
 
 # ---- As a command ----
@@ -198,6 +164,6 @@ def test_a_real_interface_is_refused(monkeypatch, capsys):
     def refuse(host: str, *, allow_real_network: bool) -> None:
         raise LabError(f"{host} {allow_real_network}")
 
-    monkeypatch.setattr(taking, "check_destination", refuse)
+    monkeypatch.setattr("spead_tutorial.tools.timeline.check_destination", refuse)
     assert run("192.0.2.1", "9") == 1
     assert capsys.readouterr().err == "spead-tutorial: 192.0.2.1 False\n"

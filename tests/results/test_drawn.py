@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.records import Recording
-from spead_tutorial.measure.units import times
 from spead_tutorial.results import plots
+from spead_tutorial.results.units import times
 from support.pictures import draw, drawing, fail, typed
 from support.recordings import (
     EIGHT,

@@ -17,9 +17,9 @@ from bench.figures import PICTURES
 from bench.status import by_setting
 from spead_tutorial.measure import records, search
 from spead_tutorial.measure.stats import differs
-from spead_tutorial.measure.units import size
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots.marks import points_of
+from spead_tutorial.results.units import size
 from support import ROOT
 from support.pictures import check_that_words_can_be_read, draw
 

@@ -7,7 +7,7 @@ import re
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial.measure.analysis.split import PARTS
+from spead_tutorial.measure.analysis import PARTS
 from support import ROOT
 from support.recordings import TEN, make_where
 from support.records import TIMELINE

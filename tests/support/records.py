@@ -7,6 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison
+from spead_tutorial.measure.analysis import Row
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.records import (
     Header,
@@ -17,7 +18,6 @@ from spead_tutorial.measure.records import (
     Timeline,
 )
 from spead_tutorial.measure.stats import median
-from spead_tutorial.measure.summary import Row
 
 HEADER = Header(
     experiment="tour",

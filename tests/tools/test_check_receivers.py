@@ -13,9 +13,8 @@ from spead_tutorial.check import arriving, comparison
 from spead_tutorial.check.arriving import HEAP_SIZE, HEAPS, fault, first_fault, power
 from spead_tutorial.check.comparison import SKELETON, YOURS, verdict
 from spead_tutorial.lab import Arrivals, Counters
-from spead_tutorial.measure.blast import NO_ACCOUNT
 from spead_tutorial.measure.case import Case, Step
-from spead_tutorial.measure.delivery import receiving_lab
+from spead_tutorial.measure.delivery import NO_ACCOUNT, receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.records import OURS
 from support.labs import needs_lab

@@ -53,8 +53,8 @@ def test_the_package_says_how_its_programs_were_built():
 
 def test_how_a_package_was_built_that_does_not_tell_is_unknown(monkeypatch, tmp_path):
     monkeypatch.setattr(importlib.resources, "files", lambda _: tmp_path)
-    assert machine.compiler() is None
-    assert machine.compiler_flags() is None
+    assert machine.build_fact("compiler") is None
+    assert machine.build_fact("compiler_flags") is None
 
 
 def test_facts_are_plain_values_and_what_cannot_be_read_is_none(monkeypatch, tmp_path):
@@ -82,7 +82,7 @@ def test_huge_pages_and_nodes_are_what_the_kernel_says(monkeypatch, tmp_path):
     found = findings()
     assert found["reserved pages"].value == "8 of 2 MiB, 5 free"
     assert "in 2 NUMA nodes" in found["cores"].value
-    assert f"with {machine.compiler_flags()}" in found["compiler"].value
+    assert f"with {machine.build_fact('compiler_flags')}" in found["compiler"].value
 
 
 @pytest.fixture(autouse=True)

@@ -16,10 +16,10 @@ import pytest
 
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import LabError
-from spead_tutorial.measure import progress
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramOptions, run
-from spead_tutorial.measure.progress import share_sent
+from spead_tutorial.tools import progress
+from spead_tutorial.tools.progress import share_sent
 from support.labs import needs_lab
 from support.typed import COMMAND, PATIENCE_S, PIPES
 

@@ -17,12 +17,12 @@ from spead_tutorial.chapters.catalogue import BESIDE_LADDER, CHAPTERS, MEASURED
 from spead_tutorial.lab import Journey, Lab, LabError
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure import delivery as deliveries
+from spead_tutorial.measure.analysis import rows
 from spead_tutorial.measure.delivery import Delivery
 from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.records import OURS, RecordError, Recording, locked, read
-from spead_tutorial.measure.report import Report
-from spead_tutorial.measure.summary import rows
+from spead_tutorial.measure.verify import Report
 from spead_tutorial.tools import tour
 from spead_tutorial.tools.tour.rows import read_arrivals
 from support import ROOT

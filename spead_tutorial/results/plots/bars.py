@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.measure.units import size, thousands
 from spead_tutorial.results.plots.curves import scale_gains
 from spead_tutorial.results.plots.marks import Line, mark, say
 from spead_tutorial.results.plots.points import Point, Value, rate
 from spead_tutorial.results.plots.sheet import FAINT, write
 from spead_tutorial.results.plots.theme import HATCHES, MARKERS, NAMES, Theme
+from spead_tutorial.results.units import size, thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

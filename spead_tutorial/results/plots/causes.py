@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Series
 from spead_tutorial.measure.stats import Estimate, differs
-from spead_tutorial.measure.units import number, size, times
 from spead_tutorial.results.plots import bars
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import TIMES, Line, say
@@ -17,6 +16,7 @@ from spead_tutorial.results.plots.points import Point, faults, gain, highest, po
 from spead_tutorial.results.plots.sheet import FAINT, Drawn, Sheet, panels, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.plots.titles import NO_DIFFERENCE, fill, gained, strongest
+from spead_tutorial.results.units import number, size, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

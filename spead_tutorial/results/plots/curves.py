@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.measure.records import Series
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.measure.units import size, thousands
 from spead_tutorial.results.plots.marks import Line, mark, say, where_on_x
 from spead_tutorial.results.plots.points import Point, Value, rate
 from spead_tutorial.results.plots.sheet import FAINT, name_panel, rate_axis, write
 from spead_tutorial.results.plots.theme import Look, Theme
+from spead_tutorial.results.units import size, thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -8,12 +8,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.measure.units import size
 from spead_tutorial.results.plots import bars
 from spead_tutorial.results.plots.marks import Line
 from spead_tutorial.results.plots.points import Point, highest
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, panels, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
+from spead_tutorial.results.units import size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,13 +14,13 @@ from spead_tutorial.chapters.catalogue import (
 )
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import Estimate, differs
-from spead_tutorial.measure.units import size
 from spead_tutorial.results.plots import steps
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.points import Point, gain, points
 from spead_tutorial.results.plots.sheet import Drawn
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.plots.titles import gained
+from spead_tutorial.results.units import size
 
 __all__ = ["ladder", "step_title"]
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import OURS, Recording, Sample, Sent
-from spead_tutorial.measure.units import number
 from spead_tutorial.results.plots import bars
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import Line, say
@@ -15,6 +14,7 @@ from spead_tutorial.results.plots.points import Point, Value, gain, highest
 from spead_tutorial.results.plots.sheet import Drawn, Sheet
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.plots.titles import gained
+from spead_tutorial.results.units import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,6 @@ from spead_tutorial.chapters.catalogue import find_receiver
 from spead_tutorial.measure import search, stats
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.measure.units import bytes_text, number, size, thousands
 from spead_tutorial.results.plots import curves
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import PERCENT, RATE, Line, mark, say
@@ -18,6 +17,7 @@ from spead_tutorial.results.plots.points import Point, require
 from spead_tutorial.results.plots.receivers import at_least, by_sizes
 from spead_tutorial.results.plots.sheet import Drawn, Sheet, name_panel
 from spead_tutorial.results.plots.theme import Look, Theme, looks, role_of
+from spead_tutorial.results.units import bytes_text, number, size, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,13 +5,13 @@ import statistics
 from collections.abc import Iterable, Mapping
 
 from spead_tutorial.measure.records import OURS, Received, Recording, Series, joined
-from spead_tutorial.measure.units import number, size
 from spead_tutorial.results.plots.bars import draw_parts, label_group, label_height, part_legend
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import say
 from spead_tutorial.results.plots.points import Point, points, require
 from spead_tutorial.results.plots.sheet import Drawn, Sheet
 from spead_tutorial.results.plots.theme import Theme
+from spead_tutorial.results.units import number, size
 
 __all__ = ["lost"]
 

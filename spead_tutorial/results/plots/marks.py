@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.measure.units import bytes_text, number, size, times
+from spead_tutorial.results.units import bytes_text, number, size, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

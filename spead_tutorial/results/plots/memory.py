@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
-from spead_tutorial.measure.units import number, size
 from spead_tutorial.results.plots import curves
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import TIMES, Line, say
@@ -15,6 +14,7 @@ from spead_tutorial.results.plots.points import faults, gains, points, require, 
 from spead_tutorial.results.plots.sheet import Drawn, Sheet, name_panel
 from spead_tutorial.results.plots.theme import NAMES, Theme, looks, role_of
 from spead_tutorial.results.plots.titles import fill, over_sizes
+from spead_tutorial.results.units import number, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure.records import OURS, Recording, Series
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.measure.units import thousands
 from spead_tutorial.results.plots import curves
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import PACKET, Line
@@ -17,6 +16,7 @@ from spead_tutorial.results.plots.points import Point, gain, points, require, to
 from spead_tutorial.results.plots.sheet import FAINT, Drawn, Sheet, name_panel, rate_axis
 from spead_tutorial.results.plots.theme import NAMES, Theme, looks, role_of
 from spead_tutorial.results.plots.titles import gained
+from spead_tutorial.results.units import thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.chapters.catalogue import MEASURED
-from spead_tutorial.measure.analysis.intervals import shares
+from spead_tutorial.measure.analysis import shares
 from spead_tutorial.measure.records import OURS, Recording, Series, Timeline, joined
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.measure.units import percent, size, times
 from spead_tutorial.results.plots import bars
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import TIMES, Line, say
@@ -18,6 +17,7 @@ from spead_tutorial.results.plots.sheet import Drawn, Sheet, name_panel, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.plots.timeline import counted, fill, patch, timelines, title
 from spead_tutorial.results.plots.titles import gained, strongest
+from spead_tutorial.results.units import percent, size, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

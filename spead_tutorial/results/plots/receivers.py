@@ -7,13 +7,13 @@ from spead_tutorial.chapters.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.measure import search
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import differs
-from spead_tutorial.measure.units import bytes_text, size
 from spead_tutorial.results.plots import steps
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.points import Point, gain, require
 from spead_tutorial.results.plots.sheet import Drawn
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.plots.titles import gained
+from spead_tutorial.results.units import bytes_text, size
 
 __all__ = ["at_least", "by_sizes", "receivers_ladder"]
 

@@ -4,7 +4,6 @@
 from collections.abc import Mapping
 
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
-from spead_tutorial.measure.units import bytes_text
 from spead_tutorial.results.plots import curves
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import Line
@@ -12,6 +11,7 @@ from spead_tutorial.results.plots.points import Point, gains, highest, points, r
 from spead_tutorial.results.plots.sheet import Drawn, Sheet, Slot, name_panel, panels
 from spead_tutorial.results.plots.theme import Look, Theme, looks, role_of
 from spead_tutorial.results.plots.titles import fill, over_sizes
+from spead_tutorial.results.units import bytes_text
 
 __all__ = ["cpu_s_per_gb", "receiving"]
 

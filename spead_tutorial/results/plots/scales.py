@@ -5,9 +5,9 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.measure.units import number
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, write
 from spead_tutorial.results.plots.theme import Theme
+from spead_tutorial.results.units import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from spead_tutorial.measure.units import gigabits, megabytes, thousands
 from spead_tutorial.results.plots.caption import COLUMNS, shown
 from spead_tutorial.results.plots.marks import in_words
 from spead_tutorial.results.plots.theme import WIDTH, Theme
+from spead_tutorial.results.units import gigabits, megabytes, thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from spead_tutorial.chapters.catalogue import find_chapter
-from spead_tutorial.measure.analysis.spacing import burst, silence
+from spead_tutorial.measure.analysis import burst, silence
 from spead_tutorial.measure.records import Recording, Spacing
 from spead_tutorial.measure.stats import Estimate, differs, gain, median
-from spead_tutorial.measure.units import number
 from spead_tutorial.results.plots import scales
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import say
 from spead_tutorial.results.plots.sheet import FAINT, Drawn, Sheet, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.plots.titles import NO_DIFFERENCE, strongest
+from spead_tutorial.results.units import number
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

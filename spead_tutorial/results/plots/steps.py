@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.chapters.catalogue import LANGUAGES
 from spead_tutorial.measure.stats import Estimate, differs
-from spead_tutorial.measure.units import number, size, times
 from spead_tutorial.results.plots.marks import Line, mark, say
 from spead_tutorial.results.plots.points import Point
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, write
 from spead_tutorial.results.plots.theme import MARKERS, NAMES, Theme
 from spead_tutorial.results.plots.titles import NO_DIFFERENCE
+from spead_tutorial.results.units import number, size, times
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import Recording, Series
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.measure.units import percent, size
 from spead_tutorial.results.plots import curves
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import TIMES, Line, say
@@ -24,6 +23,7 @@ from spead_tutorial.results.plots.points import (
 from spead_tutorial.results.plots.sheet import Drawn, Sheet, panels
 from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_of
 from spead_tutorial.results.plots.titles import fill, over_sizes
+from spead_tutorial.results.units import percent, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

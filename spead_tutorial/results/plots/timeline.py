@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import find_chapter
-from spead_tutorial.measure.analysis.intervals import (
+from spead_tutorial.measure.analysis import (
     Interval,
     first_steady,
     preparing,
@@ -17,12 +17,12 @@ from spead_tutorial.measure.analysis.intervals import (
 )
 from spead_tutorial.measure.records import Recording, Timeline
 from spead_tutorial.measure.stats import median
-from spead_tutorial.measure.units import number, percent, size
 from spead_tutorial.results.plots import scales
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import say
 from spead_tutorial.results.plots.sheet import FAINT, Drawn, Sheet, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
+from spead_tutorial.results.units import number, percent, size
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 from spead_tutorial.measure.stats import Estimate, differs
-from spead_tutorial.measure.units import size, times
+from spead_tutorial.results.units import size, times
 
 __all__ = ["NO_DIFFERENCE", "fill", "gained", "over_sizes", "strongest"]
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Series, joined, words_of
 from spead_tutorial.measure.stats import Estimate, differs
-from spead_tutorial.measure.units import size, times
 from spead_tutorial.results.plots import bars
 from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.grid import Grid, Lane, Lanes
@@ -15,6 +14,7 @@ from spead_tutorial.results.plots.points import Point, bare_name, gains, is_bare
 from spead_tutorial.results.plots.sheet import Drawn, Sheet
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.plots.titles import NO_DIFFERENCE, fill, over_sizes
+from spead_tutorial.results.units import size, times
 
 __all__ = ["Ways", "ceiling"]
 

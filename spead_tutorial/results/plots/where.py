@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
-from spead_tutorial.measure.analysis.split import OTHER, PARTS, Kind, Thread, split_times
+from spead_tutorial.measure.analysis import OTHER, PARTS, Kind, Thread, split_times
 from spead_tutorial.measure.records import Recording
-from spead_tutorial.measure.units import percent, size, thousands
 from spead_tutorial.results.plots.bars import (
     draw_parts,
     label_group,
@@ -19,6 +18,7 @@ from spead_tutorial.results.plots.caption import caption
 from spead_tutorial.results.plots.marks import Line, mark, say
 from spead_tutorial.results.plots.sheet import Drawn, Sheet
 from spead_tutorial.results.plots.theme import NAMES, Theme
+from spead_tutorial.results.units import percent, size, thousands
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,7 +18,7 @@ from spead_tutorial.chapters.catalogue import (
     find_receiver,
 )
 from spead_tutorial.lab import Journey, Lab, LabError
-from spead_tutorial.measure import baselines, ladder
+from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.case import take as take_case
@@ -26,10 +26,10 @@ from spead_tutorial.measure.delivery import Delivery, deliver, receiving_lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device, Loopback, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
-from spead_tutorial.measure.progress import Steps
 from spead_tutorial.measure.records import OURS, RecordError, Recording, Sample, Sent, locked, read
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.results.tables import filled, plain
+from spead_tutorial.tools.progress import Steps
 from spead_tutorial.tools.tour import rows
 
 #: Rounds of each size, and how much it sends: 1 is about half a second.
@@ -82,12 +82,12 @@ def planned(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
     Over loopback there are no bare loops: it is the receiver who sets the limit there.
     """
     cores = len(os.sched_getaffinity(0))
-    bare = () if loopback else ladder.bare((None, cores) if cores > 1 else (None,))
-    found = [(case, baselines.missing(case)) for case in (*ladder.peers(PEER), *bare)]
+    bare = () if loopback else baselines.bare((None, cores) if cores > 1 else (None,))
+    found = [(case, baselines.missing(case)) for case in (*baselines.peers(PEER), *bare)]
     without = ["Without bare loops: over loopback, the receiver sets the limit."] * loopback
     reasons = {(case.implementation, reason) for case, reason in found if reason is not None}
     without += [f"Without {_NAMES[who]}: {reason}." for who, reason in sorted(reasons)]
-    cases = [*ladder.chapters(_RUNGS), *(case for case, reason in found if reason is None)]
+    cases = [*baselines.ladder(_RUNGS), *(case for case, reason in found if reason is None)]
     return [dataclasses.replace(case, heaps=_heaps(case, size)) for case in cases], without
 
 

@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.records import Recording
-from spead_tutorial.measure.units import size
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
+from spead_tutorial.results.units import size
 from spead_tutorial.tools.tour import rows
 
 _ROLES = ("python", "c")  # as the template has it, languages in small letters

@@ -11,13 +11,13 @@ import msgspec
 
 from spead_tutorial.chapters.catalogue import BESIDE_LADDER, LADDER, Chapter, find_chapter
 from spead_tutorial.measure import stats
+from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
 from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.records import OURS, Count, RecordError, Recording, Sample, Sent
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.measure.summary import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
-from spead_tutorial.measure.units import number, percent, size, thousands
 from spead_tutorial.results.tables import NOTHING, Column, Table, ends, estimate, plain
+from spead_tutorial.results.units import number, percent, size, thousands
 
 #: What the settings of a tour's record call what arrived.
 ARRIVALS = "arrivals"

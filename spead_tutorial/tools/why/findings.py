@@ -4,7 +4,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from spead_tutorial.measure.units import number, percent, size
+from spead_tutorial.results.units import number, percent, size
 from spead_tutorial.tools.why.facts import PAGE, Bare, Packets, Seen
 
 #: Packets in a message, and messages in a call, up to which they count as one.

@@ -11,7 +11,7 @@ import msgspec
 
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.records import Recording
-from spead_tutorial.measure.units import number, percent, size, times
+from spead_tutorial.results.units import number, percent, size, times
 from spead_tutorial.tools.why.facts import Seen, Thread
 from spead_tutorial.tools.why.findings import IDLE, Finding
 

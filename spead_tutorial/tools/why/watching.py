@@ -19,8 +19,7 @@ from spead_tutorial.lab import Counters
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import ProgramError, finish
-from spead_tutorial.measure.report import Report
-from spead_tutorial.measure.verify import IP_UDP_HEADERS
+from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import instruments
 from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Seen, Thread, Traffic
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot, end

@@ -8,8 +8,8 @@ import statistics
 
 import pytest
 
-from spead_tutorial.measure import records, search, stats, units
-from spead_tutorial.results import plots
+from spead_tutorial.measure import records, search, stats
+from spead_tutorial.results import plots, units
 from support import ROOT
 
 RESULTS = ROOT / "bench" / "results"

@@ -3,7 +3,7 @@
 
 import pytest
 
-from spead_tutorial.measure import units
+from spead_tutorial.results import units
 
 
 @pytest.mark.parametrize(

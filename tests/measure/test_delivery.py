@@ -3,8 +3,8 @@
 
 import pytest
 
-from spead_tutorial.measure.blast import claims, contradiction, failure
 from spead_tutorial.measure.case import Case
+from spead_tutorial.measure.delivery import claims, contradiction, failure
 from spead_tutorial.measure.programs import Done
 
 SENT = {"heaps": 10, "packets": 100, "dropped": 0}
