@@ -6,7 +6,6 @@ What cannot be read is None, never guessed.
 
 import datetime
 import filecmp
-import importlib.metadata
 import importlib.resources
 import json
 import os
@@ -143,6 +142,8 @@ def revision() -> str | None:
 
 def _installed_from() -> Path | None:
     """Return the folder that the package was installed from, if from one."""
+    import importlib.metadata  # it reads mails, and few commands ask
+
     try:
         origin = importlib.metadata.distribution("spead-tutorial").read_text("direct_url.json")
         url = urllib.parse.urlparse(json.loads(origin or "{}").get("url", ""))

@@ -14,15 +14,12 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from rich.console import Console
-from rich.table import Table as RichTable
-from rich.text import Text
-
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.units import number
 
 if TYPE_CHECKING:
     import pandas
+    from rich.table import Table as RichTable
 
 __all__ = ["NOTHING", "Column", "Table", "ends", "estimate", "filled", "plain"]
 
@@ -103,6 +100,9 @@ class Table(Generic[_Row]):
 
         Words take several lines where there is no room for them; a number is never cut.
         """
+        from rich.table import Table as RichTable  # most commands write no table
+        from rich.text import Text
+
         sections = [(title, [self.cells(row) for row in its]) for title, its in self.sections]
         drawn = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
         shown, least = [], -_GAP
@@ -128,8 +128,10 @@ class Table(Generic[_Row]):
         return pandas.DataFrame({one.name: list(map(one.value, self.rows)) for one in columns})
 
 
-def _add_column(drawn: RichTable, column: Column[Any], texts: Sequence[str]) -> int:
+def _add_column(drawn: "RichTable", column: Column[Any], texts: Sequence[str]) -> int:
     """Add a column, and return how wide it has to be at least."""
+    from rich.text import Text
+
     lines = [plain(text) for text in (column.name, *texts)]
     if column.is_words:
         drawn.add_column(Text(column.name), overflow="fold")
@@ -139,7 +141,9 @@ def _add_column(drawn: RichTable, column: Column[Any], texts: Sequence[str]) -> 
     return width
 
 
-def _rendered(drawn: RichTable, width: int) -> str:
+def _rendered(drawn: "RichTable", width: int) -> str:
+    from rich.console import Console
+
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=_terminal() is not None)
     console.print(drawn)

@@ -7,7 +7,6 @@ What cannot be read is "unknown", never guessed.
 import ctypes
 import dataclasses
 import errno
-import importlib.metadata
 import importlib.resources
 import importlib.util
 import json

@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import importlib.metadata
 import os
 import time
 from pathlib import Path
@@ -134,6 +133,8 @@ def _place(stack: contextlib.ExitStack) -> Place:
 
 def _measure(place: Place, size: str, path: Path) -> Recording:
     """Take all samples, and put the file in its place when it is whole."""
+    from importlib import metadata  # it reads mails, and other commands do without
+
     begun = time.monotonic()
     rounds, _ = SIZES[size]
     cases, without = planned(size, isinstance(place, Loopback))
@@ -142,7 +143,7 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
     settings["drawn_by"] = "spead-tutorial tour"
     settings[rows.ARRIVALS] = [dataclasses.asdict(one) for one in arrived]
     has_peer = any(case.implementation == PEER for case in cases)
-    others = {PEER: importlib.metadata.version(PEER)} if has_peer else {}
+    others = {PEER: metadata.version(PEER)} if has_peer else {}
     unfinished = path.with_suffix(".part")
     unfinished.unlink(missing_ok=True)
     try:
