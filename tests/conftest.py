@@ -2,6 +2,7 @@
 """What several tests need: receivers, streams that stay busy, labs, and programs as processes."""
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -40,6 +41,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    """Leave the thousands of tests, and what they import, to no collection of garbage."""
+    gc.freeze()
 
 
 @pytest.fixture
