@@ -218,6 +218,7 @@ def test_a_point_says_what_it_is_of(site):
         assert any(re.search(pattern, words) for words in said), pattern
 
 
+@pytest.mark.thorough
 def test_every_picture_needs_no_scrolling_on_a_phone(page):
     page.set_viewport_size({"width": 360, "height": 800})
     page.goto("results.html")

@@ -189,7 +189,7 @@ def themes(page):
 
 
 def test_the_theme_button_swaps_the_pictures_and_is_remembered(page, pages_with):
-    first, second, *_, last = pages_with(PICTURES)
+    first, second, *_ = pages_with(PICTURES)
     page.goto(first)
     assert themes(page) == {"only-light"}, f"{first}, as the system says"
     choose(page, "dark")
@@ -203,11 +203,18 @@ def test_the_theme_button_swaps_the_pictures_and_is_remembered(page, pages_with)
     assert themes(page) == {"only-light"}, f"{page.url}, light though the system is dark"
     choose(page, "auto")
     assert themes(page) == {"only-dark"}, f"{page.url}, dark as the system"
-    page.goto(last)  # with most pictures
+
+
+@pytest.mark.thorough
+def test_a_page_with_most_pictures_has_those_of_its_theme(page, pages_with):
+    *_, last = pages_with(PICTURES)
+    page.goto(last)
+    assert themes(page) == {"only-light"}, page.url
+    choose(page, "dark")
     assert themes(page) == {"only-dark"}, page.url
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.thorough), "dark"])
 def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(page, plain_page, scheme):
     names = [
         *("html", "body", "header.bd-header", ".navbar-brand p", ".bd-sidebar-primary", "h1"),
@@ -229,7 +236,12 @@ def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(page, p
 # ---- Measured numbers ----
 
 
-@pytest.fixture(params=["tutorial/5-send-while-preparing.html", "machines.html"])
+@pytest.fixture(
+    params=[
+        "machines.html",
+        pytest.param("tutorial/5-send-while-preparing.html", marks=pytest.mark.thorough),
+    ]
+)
 def measured(request):
     """A page with measured numbers, in text or in the table of machines."""
     return request.param

@@ -236,5 +236,6 @@ def test_without_scripts_it_is_a_plain_table(plain_page, made_up):
     assert "Revision" in table.locator("thead").inner_text()
 
 
+@pytest.mark.thorough
 def test_many_machines_fit_wide_and_narrow_screens_and_can_be_read_by_all(looker, made_up):
     assert looker.look(f"file://{made_up}/{PAGE}") == []
