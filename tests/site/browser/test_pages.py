@@ -15,18 +15,13 @@ import pytest
 
 from spead_tutorial.tools import notebooks
 from support import ROOT
-from support.browser import PAGES, TOO_WIDE, few_of_all_kinds
+from support.browser import PAGES, few_of_all_kinds
 
 NAMES = notebooks.names(ROOT / notebooks.FOLDER)
 _LEVELS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src"}
 _FILES = re.compile(r"\.(svg|png|jpe?g|gif|webp)$", re.I)
 FEW = few_of_all_kinds()
-#: Puts what is on a page in the place of what was on the one before.
-_PUT = """([url, html]) => {
-    document.querySelector('base').href = url;
-    document.body.replaceWith(new DOMParser().parseFromString(html, 'text/html').body);
-}"""
 
 
 @dataclasses.dataclass
@@ -130,18 +125,6 @@ def test_a_page(looker, site, number, path):
     """
     found = looker.look(path if number % 4 else f"file://{site}/{path}")
     assert not found, "\n".join([path, *found])
-
-
-def test_no_other_page_is_too_wide_for_a_phone(page, site, home):
-    """As it is before scripts run, within one that was loaded, which is quick."""
-    page.set_viewport_size({"width": 360, "height": 900})
-    page.goto(PAGES[0])
-    page.evaluate("document.head.append(document.createElement('base'))")
-    found = {}
-    for path in set(PAGES).difference(FEW):
-        page.evaluate(_PUT, [home + path, (site / path).read_text()])
-        found[path] = page.evaluate(TOO_WIDE)
-    assert {path: wide for path, wide in found.items() if wide} == {}
 
 
 @pytest.mark.thorough
