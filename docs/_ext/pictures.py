@@ -48,7 +48,7 @@ from spead_tutorial.chapters.catalogue import CHAPTERS
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import read
 from spead_tutorial.results import plots, units
-from spead_tutorial.results.plots.marks import PACKET, PERCENT, RATE, TIMES
+from spead_tutorial.results.plots.render import PACKET, PERCENT, RATE, TIMES
 
 DIAGRAMS = FIGURES.parent / "diagrams"
 #: In the folder of what is made for the site, and not kept.

@@ -18,7 +18,7 @@ from bench.status import by_setting
 from spead_tutorial.measure import records, search
 from spead_tutorial.measure.stats import differs
 from spead_tutorial.results import plots
-from spead_tutorial.results.plots.marks import points_of
+from spead_tutorial.results.plots.render import points_of
 from spead_tutorial.results.units import size
 from support import ROOT
 from support.pictures import check_that_words_can_be_read, draw

@@ -10,8 +10,7 @@ import pytest
 
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results import plots
-from spead_tutorial.results.plots import marks
-from spead_tutorial.results.plots.marks import points_of
+from spead_tutorial.results.plots.render import TIMES, Line, in_words, mark, points_of
 from support.pictures import drawing
 from support.recordings import PICTURES, TEN, make_sweep
 
@@ -109,9 +108,7 @@ def test_what_a_search_has_found_is_another_point_than_a_run():
 
 def test_a_gain_is_rounded_once_where_it_is_said_in_words():
     figure, axis = plt.subplots()
-    marks.mark(
-        axis, 0, 0, marks.Line("gain", "", unit=marks.TIMES), 1024, Estimate(0.9953, 0.98, 1, 9)
-    )
-    said = marks.in_words(figure, False)
+    mark(axis, 0, 0, Line("gain", "", unit=TIMES), 1024, Estimate(0.9953, 0.98, 1, 9))
+    said = in_words(figure, False)
     assert said == "gain: 1 KiB \N{MULTIPLICATION SIGN}1.00 (0.98 to 1.00)."
     plt.close(figure)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results import plots
-from spead_tutorial.results.plots.marks import points_of
+from spead_tutorial.results.plots.render import points_of
 from support.pictures import (
     SVG,
     check_that_words_can_be_read,

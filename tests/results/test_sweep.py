@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from spead_tutorial.measure.records import Recording, Sample, Series
 from spead_tutorial.results import plots
-from spead_tutorial.results.plots.points import bare_name
+from spead_tutorial.results.plots.facts import bare_name
 from support.pictures import draw, drawing, fail
 from support.recordings import (
     AFTER,

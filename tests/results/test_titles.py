@@ -5,8 +5,8 @@ import pytest
 
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import LIGHT
+from spead_tutorial.results.plots.facts import fill, gained, over_sizes, strongest
 from spead_tutorial.results.plots.sheet import Sheet
-from spead_tutorial.results.plots.titles import fill, gained, over_sizes, strongest
 from support.pictures import typed
 
 NO_WORSE, TWICE, HALF = (

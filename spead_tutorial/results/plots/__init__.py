@@ -5,17 +5,12 @@ The same recording gives the same bytes. Matplotlib comes with the extra ``[lab]
 it, drawing raises `MissingError`.
 """
 
-from spead_tutorial.results.plots.caption import caption
-from spead_tutorial.results.plots.causes import causes
+from spead_tutorial.results.plots.facts import caption
 from spead_tutorial.results.plots.ladder import ladder
-from spead_tutorial.results.plots.loopback import loopback
-from spead_tutorial.results.plots.loss import loss
-from spead_tutorial.results.plots.lost import lost
-from spead_tutorial.results.plots.memory import memory
-from spead_tutorial.results.plots.packet_sizes import packet_sizes
+from spead_tutorial.results.plots.memory import causes, memory
+from spead_tutorial.results.plots.parts import lost, where
 from spead_tutorial.results.plots.pipeline import pipeline
-from spead_tutorial.results.plots.receivers import receivers_ladder
-from spead_tutorial.results.plots.receiving import receiving
+from spead_tutorial.results.plots.receiving import loss, receivers_ladder, receiving
 from spead_tutorial.results.plots.render import (
     Draw,
     MissingError,
@@ -26,12 +21,10 @@ from spead_tutorial.results.plots.render import (
     save,
     save_for_site,
 )
-from spead_tutorial.results.plots.spacing import spacing
-from spead_tutorial.results.plots.sweep import Sweep
+from spead_tutorial.results.plots.sweep import Sweep, packet_sizes
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
-from spead_tutorial.results.plots.timeline import timeline
-from spead_tutorial.results.plots.ways import Ways, ceiling
-from spead_tutorial.results.plots.where import where
+from spead_tutorial.results.plots.timeline import spacing, timeline
+from spead_tutorial.results.plots.ways import Ways, ceiling, loopback
 
 __all__ = [
     "DARK",

@@ -4,15 +4,15 @@
 Their panels count inches down.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.curves import scale_gains
-from spead_tutorial.results.plots.marks import Line, mark, say
-from spead_tutorial.results.plots.points import Point, Value, rate
-from spead_tutorial.results.plots.sheet import FAINT, write
+from spead_tutorial.results.plots.facts import Point, Value, rate
+from spead_tutorial.results.plots.render import TIMES, Line, mark, say
+from spead_tutorial.results.plots.sheet import FAINT, count_down, write
 from spead_tutorial.results.plots.theme import HATCHES, MARKERS, NAMES, Theme
 from spead_tutorial.results.units import size, thousands
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "GROUP",
     "PITCH",
+    "PartLook",
     "draw_bar",
     "draw_gain",
     "draw_parts",
@@ -31,6 +32,7 @@ __all__ = [
     "label_height",
     "lanes",
     "language_legend",
+    "line_of",
     "part_legend",
     "part_look",
     "patch",
@@ -41,6 +43,8 @@ __all__ = [
 
 #: Inches: from one group of bars to the next, of the label above it, from bar to bar.
 GROUP, LABEL, PITCH = 0.68, 0.22, 0.2
+#: The colour of a part of a whole, as the theme has it, and its hatch.
+PartLook: TypeAlias = tuple[str, str] | None
 #: Inches of a label's second line, which a remark has where it is narrow.
 _NOTE = 0.17
 _BAR = 0.175
@@ -55,11 +59,8 @@ def prepare(
     label: str = "payload sent in MB/s",
 ) -> None:
     """Give a panel its scales: inches downwards, and from 0 to `most` with room for numbers."""
-    axis.set_ylim(inches, 0)
+    count_down(axis, inches)
     axis.set_xlim(0, most * room or 1.0)
-    axis.set_yticks([])
-    axis.grid(axis="x")
-    axis.set_axisbelow(True)
     axis.locator_params(axis="x", nbins=marks)
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
     axis.set_xlabel(label)
@@ -73,32 +74,30 @@ def prepare_gains(
     label: str,
     margin: float = 1.08,
     marks: int = 4,
+    names: Mapping[float, str] | None = None,
 ) -> None:
     """Give a panel of gains its scales: inches downwards, and times with a line at 1."""
-    axis.set_ylim(inches, 0)
+    count_down(axis, inches, names)
     axis.set_xscale("log")
     scale_gains(axis.xaxis, ends, margin=margin, most_marks=marks)
-    axis.grid(axis="x")
-    axis.set_axisbelow(True)
     axis.axvline(1, color=theme.text, linewidth=1.2)
     axis.set_xlabel(label)
 
 
-def lanes(group: float, label: float = LABEL) -> dict[str, float]:
+def lanes(group: float, theme: Theme) -> dict[str, float]:
     """Return where the bar of each language is, in a group that begins at `group` inches."""
-    return {
-        language: group + label + (index + 0.5) * PITCH for index, language in enumerate(MEASURED)
-    }
+    top = group + label_height(theme)
+    return {language: top + (index + 0.5) * PITCH for index, language in enumerate(MEASURED)}
 
 
-def label_height(theme: Theme, note: object = "") -> float:
+def label_height(theme: Theme, note: object = True) -> float:
     """Return the inches of a group's label: a remark has a line of its own where it is narrow."""
     return LABEL + _NOTE * (theme.is_narrow and bool(note))
 
 
-def group_height(theme: Theme, note: object = "") -> float:
-    """Return the inches from one group of bars to the next, where they have such a remark."""
-    return GROUP - LABEL + label_height(theme, note)
+def group_height(theme: Theme, wide: float = GROUP) -> float:
+    """Return the inches from one group of bars with a remark to the next."""
+    return wide - LABEL + label_height(theme)
 
 
 def label_group(axis: "Axes", y: float, title: str, note: str, theme: Theme) -> None:
@@ -119,6 +118,11 @@ def label_group(axis: "Axes", y: float, title: str, note: str, theme: Theme) -> 
         axis.text(1, y + LABEL / 2, note, ha="right", **faint, **where)
 
 
+def line_of(row: str, language: str, point: Point) -> Line:
+    """Return what a page is told of a language's bar in a row."""
+    return Line(f"{row}, {NAMES[language]}", language, NAMES[language], row, point.key)
+
+
 def draw_bar(
     axis: "Axes",
     y: float,
@@ -133,16 +137,13 @@ def draw_bar(
     """Draw the bar of a point with its samples, its interval and its value; `line` answers."""
     estimate = point.estimate(value)
     if estimate is None:
-        _draw_failure(axis, y, "failed: no rate" if point.failed else "not known", theme)
+        cross: dict[str, Any] = {"marker": "x", "markersize": 6, "markeredgewidth": 1.8}
+        axis.plot([0], [y], color=theme.text, clip_on=False, **cross)
+        _write(axis, 0, y, "failed: no rate" if point.failed else "not known")
         if line is not None and point.failed:
             say(axis, line.name, f"{size(point.samples[0].heap_size)} failed")
         return
-    axis.barh(
-        y,
-        estimate.median,
-        _BAR,
-        **_filled(theme, language, pale),
-    )
+    axis.barh(y, estimate.median, _BAR, **_filled(theme, language, pale))
     if line is not None:
         mark(axis, estimate.median, y, line, point.samples[0].heap_size, estimate)
     values = list(point.values(value).values())
@@ -158,13 +159,6 @@ def draw_bar(
     _write(axis, max(estimate.high, *values), y, text(estimate.median))
 
 
-def _draw_failure(axis: "Axes", y: float, words: str, theme: Theme) -> None:
-    axis.plot(
-        [0], [y], marker="x", markersize=6, markeredgewidth=1.8, color=theme.text, clip_on=False
-    )
-    _write(axis, 0, y, words)
-
-
 def _write(axis: "Axes", x: float, y: float, words: str) -> None:
     write(axis, words, (x, y), (6, 0), va="center_baseline", zorder=4)
 
@@ -175,10 +169,11 @@ def draw_gain(
     estimate: Estimate,
     language: str,
     theme: Theme,
-    line: Line,
+    row: str,
     heap_size: int,
 ) -> None:
-    """Draw a gain and its interval beside the bars that it is of."""
+    """Draw a gain and its interval beside the bars of a row that it is of."""
+    line = Line(f"{row}, {NAMES[language]}, gain", language, unit=TIMES)
     mark(axis, estimate.median, y, line, heap_size, estimate)
     colour = theme.colours[language]
     axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
@@ -197,7 +192,7 @@ def draw_parts(
     y: float,
     height: float,
     parts: Mapping[str, float],
-    looks: Mapping[str, tuple[str, str]],
+    looks: Mapping[str, PartLook],
     theme: Theme,
     written: Callable[[str, float], str],
     rims: bool = False,
@@ -206,8 +201,8 @@ def draw_parts(
     left = 0.0
     for part, width in parts.items():
         look = part_look(looks[part], theme)
-        axis.barh(y, width, height, left, linewidth=0, **look)
-        if rims:
+        axis.barh(y, width, height, left, **look)
+        if rims and looks[part]:
             ends = [y - height / 2, y + height / 2]
             axis.plot([left] * 2, ends, color=theme.background, linewidth=0.8)
         if words := written(part, width):
@@ -218,22 +213,25 @@ def draw_parts(
         left += width
 
 
-def part_look(look: tuple[str, str], theme: Theme) -> dict[str, Any]:
-    """Return how a part is filled: its colour, as the theme has it, and its hatch."""
+def part_look(look: PartLook, theme: Theme) -> dict[str, Any]:
+    """Return how a part is filled; a thread that does nothing is but an outline."""
+    if look is None:
+        return {"facecolor": "none", "edgecolor": theme.faint, "linewidth": 0.8}
     colour, hatch = look
-    return {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
+    filled = {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
+    return {**filled, "linewidth": 0}
 
 
-def part_legend(looks: Mapping[str, tuple[str, str]], theme: Theme) -> list["Artist"]:
+def part_legend(looks: Mapping[str, PartLook], theme: Theme) -> list["Artist"]:
     """Return what says which part is which."""
     from matplotlib.patches import Patch
 
-    return [Patch(linewidth=0, label=part, **part_look(one, theme)) for part, one in looks.items()]
+    return [Patch(label=part, **part_look(one, theme)) for part, one in looks.items()]
 
 
-def language_legend(theme: Theme, languages: Iterable[str] = MEASURED) -> list["Artist"]:
+def language_legend(theme: Theme) -> list["Artist"]:
     """Return what says which bars are of which language."""
-    return [patch(theme, language, NAMES[language]) for language in languages]
+    return [patch(theme, language, NAMES[language]) for language in MEASURED]
 
 
 def patch(theme: Theme, language: str, label: str, pale: bool = False) -> "Artist":

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.measure.records import Series
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.results.plots.marks import Line, mark, say, where_on_x
-from spead_tutorial.results.plots.points import Point, Value, rate
+from spead_tutorial.results.plots.facts import Point, Value, ends, rate
+from spead_tutorial.results.plots.render import Line, mark, say, where_on_x
 from spead_tutorial.results.plots.sheet import FAINT, name_panel, rate_axis, write
 from spead_tutorial.results.plots.theme import Look, Theme
 from spead_tutorial.results.units import size, thousands
@@ -25,14 +25,13 @@ __all__ = [
     "SIZE",
     "curve_legend",
     "draw_curve",
+    "draw_dots",
     "draw_failures",
-    "draw_thin",
     "gain_panel",
     "name_line",
     "rate_panel",
     "scale_gains",
     "size_axis",
-    "thin_line",
 ]
 
 #: What a panel of rates is called, what a caption says of its dots, and an axis of sizes;
@@ -116,22 +115,19 @@ def draw_curve(
     where = places or {x: float(x) for x in points}
     for x, point in points.items():
         values = list(point.values(value).values())
-        axis.plot(
-            [where[x]] * len(values),
-            values,
-            linestyle="",
-            marker=look.marker,
-            markersize=3,
-            markeredgewidth=0,
-            color=look.colour,
-            alpha=0.35,
-        )
+        draw_dots(axis, [where[x]] * len(values), values, look)
     estimates = {x: point.estimate(value) for x, point in points.items()}
     _draw_estimates(axis, estimates, look, theme, line, where)
     for x, point in points.items():
         if line is not None and point.failed:
             at = where_on_x(dataclasses.asdict(line), x)
             say(axis, line.name, f"{at} failed ({point.failed} of {len(point.samples)})")
+
+
+def draw_dots(axis: "Axes", xs: Sequence[float], ys: Sequence[float], look: Look) -> None:
+    """Draw a small pale mark for each sample."""
+    pale: dict[str, Any] = {"color": look.colour, "markeredgewidth": 0, "alpha": 0.35}
+    axis.plot(xs, ys, linestyle="", marker=look.marker, markersize=3, **pale)
 
 
 def _draw_estimates(
@@ -144,32 +140,14 @@ def _draw_estimates(
 ) -> None:
     """Draw a line of medians and a band of their intervals."""
     xs = [where[x] for x in estimates]
-    low, middle, high = (
-        [
-            math.nan if estimate is None else getattr(estimate, name)
-            for estimate in estimates.values()
-        ]
-        for name in ("low", "median", "high")
-    )
+    nothing = Estimate(math.nan, math.nan, math.nan, 0)
+    known = [one or nothing for one in estimates.values()]
+    low, middle, high = ([getattr(one, end) for one in known] for end in ("low", "median", "high"))
     axis.fill_between(xs, low, high, color=look.colour, alpha=0.2, linewidth=0)
     axis.plot(xs, middle, zorder=3, **look.line(theme))
     for x, estimate in estimates.items():
         if line is not None and estimate is not None:
             mark(axis, where[x], estimate.median, line, x, estimate)
-
-
-def draw_thin(axis: "Axes", points: Mapping[int, Point], theme: Theme) -> None:
-    """Draw the medians of something that is only there for scale."""
-    medians = [one.median if (one := point.estimate()) else math.nan for point in points.values()]
-    line = thin_line(theme)
-    axis.plot(list(points), medians, zorder=2, linewidth=line.get_linewidth(), color=theme.faint)
-
-
-def thin_line(theme: Theme, label: str = "") -> Any:
-    """Return such a line, for a legend."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], linewidth=1, color=theme.faint, label=label)
 
 
 def draw_failures(
@@ -189,16 +167,9 @@ def draw_failures(
     for x, crosses in failed.items():
         for level, look in enumerate(crosses):
             up = ScaledTranslation(0, (6 + 10 * level) / 72, axis.figure.dpi_scale_trans)
-            axis.plot(
-                [x],
-                [0],
-                transform=axis.get_xaxis_transform() + up,
-                marker="x",
-                markersize=7,
-                markeredgewidth=2,
-                color=look.colour,
-                zorder=5,
-            )
+            cross: dict[str, Any] = {"marker": "x", "markersize": 7, "markeredgewidth": 2}
+            within = axis.get_xaxis_transform() + up
+            axis.plot([x], [0], transform=within, color=look.colour, zorder=5, **cross)
         above: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "zorder": 5}
         shift = (0, 4 + 10 * len(crosses))
         write(axis, "failed", (x, 0), shift, axis.get_xaxis_transform(), **above)
@@ -216,15 +187,9 @@ def gain_panel(
 
     The scale has room for `scaled`, too: for the gains of panels that share it.
     """
-    ends = [
-        x
-        for estimates in [*scaled, *(one for one, _, _ in gains)]
-        for estimate in estimates.values()
-        if estimate
-        for x in (estimate.low, estimate.high)
-    ]
+    known = [one for some in [*scaled, *(drawn for drawn, _, _ in gains)] for one in some.values()]
     axis.set_yscale("log")
-    scale_gains(axis.yaxis, ends, most_marks=most_marks)
+    scale_gains(axis.yaxis, ends(known), most_marks=most_marks)
     axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
     for estimates, look, line in gains:
         _draw_estimates(axis, estimates, look, theme, line, {x: float(x) for x in estimates})
@@ -232,13 +197,13 @@ def gain_panel(
 
 
 def scale_gains(
-    along: Any, ends: Sequence[float], margin: float = 1.08, most_marks: int = _MOST_GAINS
+    along: Any, within: Sequence[float], margin: float = 1.08, most_marks: int = _MOST_GAINS
 ) -> None:
     """Give an axis of gains, which has to be logarithmic, its ends and its marks.
 
     It is never so short that what only wobbles looks like a change.
     """
-    low, high = min([_SHORTEST[0], *ends]) / margin, max([_SHORTEST[1], *ends]) * margin
+    low, high = min([_SHORTEST[0], *within]) / margin, max([_SHORTEST[1], *within]) * margin
     for marks in _GAINS:
         inside = [x for x in marks if low <= x <= high]
         if marks[0] <= low * margin and high <= marks[-1] * margin and len(inside) <= most_marks:
@@ -249,11 +214,13 @@ def scale_gains(
     along.set_major_formatter(lambda x, _: f"\N{MULTIPLICATION SIGN}{x:g}")
 
 
-def curve_legend(labels: Sequence[tuple[str, Look]], theme: Theme) -> list["Artist"]:
+def curve_legend(
+    labels: Mapping[Series, str], looks: Mapping[Series, Look], theme: Theme
+) -> list["Artist"]:
     """Return what says which line is which."""
     from matplotlib.lines import Line2D
 
-    return [Line2D([], [], label=label, **look.line(theme)) for label, look in labels]
+    return [Line2D([], [], label=labels[one], **look.line(theme)) for one, look in looks.items()]
 
 
 def name_line(axis: "Axes", x: float, words: str, theme: Theme) -> None:

@@ -1,33 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chapter 8: new memory for every heap against two buffers in turn, over the size of heaps."""
+"""Chapter 8: new memory for every heap against two buffers in turn, and why it is slow."""
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
-from spead_tutorial.results.plots import curves
-from spead_tutorial.results.plots.caption import caption
-from spead_tutorial.results.plots.marks import TIMES, Line, say
-from spead_tutorial.results.plots.points import faults, gains, points, require, top
-from spead_tutorial.results.plots.sheet import Drawn, Sheet, name_panel
+from spead_tutorial.measure.stats import Estimate, differs
+from spead_tutorial.results.plots import bars, curves, facts
+from spead_tutorial.results.plots.render import TIMES, Drawn, Line, say
+from spead_tutorial.results.plots.sheet import FAINT, Sheet, name_panel, panels, write
 from spead_tutorial.results.plots.theme import NAMES, Theme, looks, role_of
-from spead_tutorial.results.plots.titles import fill, over_sizes
-from spead_tutorial.results.units import number, size
+from spead_tutorial.results.units import number, size, times
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["AFTER", "BEFORE", "SWEEP", "memory"]
+__all__ = ["causes", "memory"]
 
 #: Programs, and the sweep that runs them.
-BEFORE, AFTER = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
-SWEEP = "tut-8"
+_BEFORE, _AFTER = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
+_SWEEP = "tut-8"
 # Those after are the strong ones, so they come first.
 _LINES = {
     Series(OURS, language, program): f"{NAMES[language]}, {what}"
-    for program, what in ((AFTER, "used again"), (BEFORE, "new memory"))
+    for program, what in ((_AFTER, "used again"), (_BEFORE, "new memory"))
     for language in MEASURED
 }
 _ROWS = ((0.46, 2.7), (0.38, 1.9), (0.38, 1.2))
@@ -38,49 +37,48 @@ _FEWEST_FAULTS = 0.01
 
 def memory(recording: Recording, theme: Theme) -> Drawn:
     """Draw rates, page faults and gains against the size of heaps, with the machine's caches."""
-    known = points(recording)
-    require(known, _LINES, SWEEP)
-    found = {series: known[series] for series in _LINES if series in known}
-    all_looks = dict(zip(_LINES, looks(list(_LINES), theme), strict=True))
-    look = {series: all_looks[series] for series in found}
-    gained = {
+    known = facts.points(recording.samples)
+    facts.require(known, _LINES, _SWEEP)
+    look = {series: one for series, one in looks(_LINES, theme).items() if series in known}
+    gains = {
         series: one
-        for series in found
-        if series.program == AFTER and (one := gains(found.get(_before(series), {}), found[series]))
+        for series in look
+        if series.program == _AFTER
+        and (one := facts.gains(known.get(_before(series), {}), known[series]))
     }
-    slots = over_sizes({NAMES[series.language]: one for series, one in gained.items()})
+    slots = facts.over_sizes({series.language: one for series, one in gains.items()})
     sheet = Sheet(
         theme,
-        fill("Memory used again: {most}", slots),
-        _ROWS if gained else _ROWS[:2],
-        caption(recording, curves.SHOWN),
+        facts.fill("Memory used again: {most}", slots),
+        _ROWS if gains else _ROWS[:2],
+        facts.caption(recording, curves.SHOWN),
         subtitle="New memory for every heap, and memory used again",
-        legend=curves.curve_legend([(_LINES[series], look[series]) for series in found], theme),
+        legend=curves.curve_legend(_LINES, look, theme),
     )
-    axes = [sheet.axes(row, *curves.SIDES) for row in range(2 + bool(gained))]
-    _scale(axes, sorted({x for sizes in found.values() for x in sizes}), recording, theme)
-    for series, lines in found.items():
+    axes = [sheet.axes(row, *curves.SIDES) for row in range(2 + bool(gains))]
+    _scale(axes, sorted({x for series in look for x in known[series]}), recording, theme)
+    for series, lines in ((one, known[one]) for one in look):
         line = Line(_LINES[series], role_of(series), key=next(iter(lines.values())).key)
         curves.draw_curve(axes[0], lines, look[series], theme, line=line)
         curves.draw_curve(axes[1], lines, look[series], theme, _drawn_faults)
         for x, point in lines.items():
-            if (count := point.estimate(faults)) is not None:
+            if (count := point.estimate(facts.faults)) is not None:
                 words = f"{size(x)} {number(count.median)}"
                 say(axes[1], f"{line.name}, page faults a heap", words)
     axes[1].set_ylim(_FEWEST_FAULTS / 1.7, max(1.0, axes[1].get_ylim()[1]))
     for axis in axes[:2]:
-        curves.draw_failures(axis, found, look)
-    if gained:
-        lines_of_gains = [
+        curves.draw_failures(axis, known, look)
+    if gains:
+        drawn = [
             (one, look[series], Line(f"{_LINES[series]}, gain", role_of(series), unit=TIMES))
-            for series, one in gained.items()
+            for series, one in gains.items()
         ]
-        curves.gain_panel(axes[2], lines_of_gains, theme, "gain: times as fast as with new memory")
+        curves.gain_panel(axes[2], drawn, theme, "gain: times as fast as with new memory")
     return sheet.drawn("Lines: the rate in MB/s against the size of a heap.")
 
 
 def _before(series: Series) -> Series:
-    return dataclasses.replace(series, program=BEFORE)
+    return dataclasses.replace(series, program=_BEFORE)
 
 
 def _scale(
@@ -94,7 +92,7 @@ def _scale(
             words = f"{cache} {size(n_bytes)}" if axis is axes[0] else ""
             curves.name_line(axis, n_bytes, words, theme)
             say(axis, "Caches of the machine", f"{cache} {size(n_bytes)}")
-    curves.rate_panel(axes[0], theme, top(recording), lines=True)
+    curves.rate_panel(axes[0], theme, facts.top(recording), lines=True)
     axes[1].set_yscale("log")
     axes[1].yaxis.set_major_formatter(lambda x, _: number(x))
     axes[1].yaxis.set_minor_formatter(lambda x, _: "")
@@ -103,7 +101,7 @@ def _scale(
 
 
 def _drawn_faults(sample: Sample) -> float | None:
-    n = faults(sample)
+    n = facts.faults(sample)
     return None if n is None else max(n, _FEWEST_FAULTS)
 
 
@@ -114,3 +112,153 @@ def _caches(recording: Recording, sizes: Sequence[int]) -> Mapping[str, int]:
         return {}  # of several machines, none's are those of the lines
     caches = {name: machines[0].get(name, 0) for name in ("L2", "L3")}
     return {name: n for name, n in caches.items() if sizes[0] <= n <= sizes[-1]}
+
+
+# ---------------------------------------------------------------------------------------
+# Why new memory is slow, one cause at a time
+
+#: What a group of bars is of: a program, and its variant.
+Kind: TypeAlias = tuple[str, str]
+#: The ways to get memory at a size of heaps; of each the points by language, or the gains.
+Ways: TypeAlias = Mapping[Kind, Mapping[str, facts.Point]]
+Gains: TypeAlias = Mapping[Kind, Mapping[str, Estimate | None]]
+
+_TITLE = "{size} heaps: memory kept {kept}; used again {again}"
+_NEW, _KEPT, _AGAIN = (_BEFORE, ""), (_BEFORE, "memory kept"), (_AFTER, "")
+#: Every way to get memory, from top to bottom: what it is called, and a remark.
+_WAYS = {
+    _NEW: ("new memory", "the program as it is"),
+    (_BEFORE, "small pages"): ("small pages", "nobody asks for others"),
+    (_BEFORE, "huge pages"): ("huge pages", "asked for everywhere"),
+    _KEPT: ("memory kept", "the allocator returns none"),
+    _AGAIN: ("used again", "two buffers in turn"),
+}
+_MIB = 1 << 20
+#: Sizes of heaps to show where the recording has no variants.
+_SIZES = (_MIB, 16 * _MIB, 64 * _MIB)
+#: Inches: the sides of both columns of bars, and the middle of the gains, from the right.
+_RATE, _FAULTS, _GAIN = (0.2, 3.15), (3.5, 1.2), 0.6
+#: The same where the faults are below the rates, and room above them.
+_NARROW, _FAULTS_ROOM = (0.2, 1.15), 0.9
+#: Inches of the small panels: what is left of them, and between two; a row, and its two dots.
+_LEFT, _RIGHT, _BETWEEN, _ROW, _APART = 1.2, 0.25, 0.3, 0.3, 0.11
+#: How many of them are beside each other where there is room.
+_COLUMNS = 2
+
+
+def causes(recording: Recording, theme: Theme) -> Drawn:
+    """Draw rates, page faults and gains of each way to get memory, where most was gained.
+
+    Of the other sizes of heaps, there are the gains alone.
+    """
+    found = _found(recording)
+    gains = {n: _gains(ways) for n, ways in found.items()}
+    large = facts.strongest({n: some.get(_AGAIN, {}) for n, some in gains.items()})
+    others = {n: some for n, some in gains.items() if n != large and some}
+    height = bars.group_height(theme) * len(found[large])
+    rows = [(0.62, height)] + [(_FAULTS_ROOM, height)] * theme.is_narrow
+    kinds = [kind for kind in _WAYS if any(kind in some for some in others.values())]
+    columns = 1 if theme.is_narrow else _COLUMNS
+    slots = {
+        name: facts.gained(one)
+        for name, kind in (("kept", _KEPT), ("again", _AGAIN))
+        if (one := gains[large].get(kind))
+    }
+    sheet = Sheet(
+        theme,
+        facts.fill(_TITLE, slots | {"size": size(large)}),
+        rows + [(1.12, _ROW * len(kinds))] * -(-len(others) // columns),
+        facts.caption(recording),
+        subtitle="Why new memory is slow: other ways to get it, and what they gain",
+        legend=bars.language_legend(theme),
+    )
+    _draw_bars(sheet, found[large], gains[large], large, height)
+    # On a scale that has room for the gains at the large size, too.
+    at_all = [*others.values(), gains[large]]
+    ends = facts.ends(x for some in at_all for kind in kinds for x in some.get(kind, {}).values())
+    places = panels(theme, min(len(others), columns) or 1, (_LEFT, _RIGHT), _BETWEEN)
+    for place, (n, some) in enumerate(others.items()):
+        row, column = divmod(place, columns)
+        axis = sheet.axes(len(rows) + row, *places[column].sides)
+        names = {(y + 0.5) * _ROW: "" if column else _WAYS[kind][0] for y, kind in enumerate(kinds)}
+        label, inches = "times as fast as new memory", _ROW * len(kinds)
+        bars.prepare_gains(axis, inches, ends, theme, label, names=names)
+        _draw_gains(axis, n, {kind: some.get(kind, {}) for kind in kinds}, theme)
+    return sheet.drawn(
+        "Bars: the rate in MB/s, and page faults for a heap, of each way to get memory; and how"
+        " many times as fast as new memory it is."
+    )
+
+
+def _found(recording: Recording) -> Mapping[int, Ways]:
+    """Return the sizes that have variants; without any, a few of those there are."""
+    known = facts.points(recording.samples)
+    found: dict[int, dict[Kind, dict[str, facts.Point]]] = {}
+    for kind in _WAYS:
+        for language in MEASURED:
+            for n, point in known.get(Series(OURS, language, *kind), {}).items():
+                found.setdefault(n, {}).setdefault(kind, {})[language] = point
+    if not found:
+        facts.require({}, [Series(OURS, "python", _BEFORE)], _SWEEP)
+    with_variants = {n for n, ways in found.items() if any(variant for _, variant in ways)}
+    shown = with_variants or found.keys() & set(_SIZES) or found.keys()
+    return {n: found[n] for n in sorted(shown)}
+
+
+def _gains(ways: Ways) -> Gains:
+    """Return how many times as fast each language became over new memory, in each other way."""
+    new = ways.get(_NEW, {})
+    return {kind: facts.gain_each(new, some) for kind, some in ways.items() if kind != _NEW}
+
+
+def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) -> None:
+    """Draw rates and page faults, and write the gains beside them."""
+    theme = sheet.theme
+    there = [point for some in ways.values() for point in some.values()]
+    sides, below = (_NARROW, 1) if theme.is_narrow else (_FAULTS, 0)
+    rates = sheet.axes(0, *(_NARROW if theme.is_narrow else _RATE))
+    counts = sheet.axes(below, *sides)
+    written, right = rates if theme.is_narrow else counts, sides[1] - _GAIN
+    bars.prepare(rates, height, facts.highest(there), 1.25, 4)
+    most = facts.highest(there, facts.faults)
+    bars.prepare(counts, height, most, 1.35, 2, "page faults a heap")
+    rates.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
+    bars.write_beside(written, -0.26, "times as fast\nas new memory", right)
+    brackets = False
+    for index, (kind, some) in enumerate(ways.items()):
+        y, name = index * bars.group_height(theme), _WAYS[kind][0]
+        for axis in (rates, counts) if theme.is_narrow else (rates,):
+            bars.label_group(axis, y, *_WAYS[kind], theme)
+        for language, point in some.items():
+            lane = bars.lanes(y, theme)[language]
+            line = bars.line_of(name, language, point)
+            bars.draw_bar(rates, lane, point, language, theme, line=line)
+            line = Line(line.name, language, unit="page faults a heap")
+            bars.draw_bar(counts, lane, point, language, theme, facts.faults, number, line=line)
+            if (one := gains.get(kind, {}).get(language)) is not None:
+                words = times(one.median) if differs(one) else f"({times(one.median)})"
+                bars.write_beside(written, lane, words, right)
+                say(written, f"{line.name}, gain", f"{size(n)} {words}")
+                brackets = brackets or not differs(one)
+    if brackets:
+        folded = (
+            textwrap.wrap(facts.NO_DIFFERENCE, 14) if theme.is_narrow else [facts.NO_DIFFERENCE]
+        )
+        note = "\n".join(["in brackets:", *folded])
+        bars.write_beside(written, height + 0.36, note, right, fontsize=FAINT, color=theme.faint)
+
+
+def _draw_gains(axis: "Axes", n: int, gains: Gains, theme: Theme) -> None:
+    """Draw a mark with its interval for each gain, and say above how many differences there are."""
+    known = []
+    for row, (kind, some) in enumerate(gains.items()):
+        for language, one in some.items():
+            if one is not None:
+                y = (row + 0.5) * _ROW + _APART * (MEASURED.index(language) - 0.5)
+                bars.draw_gain(axis, y, one, language, theme, _WAYS[kind][0], n)
+                known.append(one)
+    different = sum(map(differs, known))
+    nothing = facts.NO_DIFFERENCE if known else "not known"
+    words = f"{different} of {len(known)} differences told" if different else nothing
+    for line_above, raised, letters in ((f"Heaps of {size(n)}", 20, 11), (words, 6, FAINT)):
+        write(axis, line_above, (0, 1), (0, raised), "axes fraction", va="bottom", fontsize=letters)

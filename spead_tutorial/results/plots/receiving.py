@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Receivers: rate and CPU time over the size of heaps, beside spead2's and the bare loop."""
+"""Receivers: their rate and CPU time, what they lose, and the highest rate without loss."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
 
+from spead_tutorial.chapters.catalogue import MEASURED, RECEIVERS
+from spead_tutorial.measure import search, stats
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
-from spead_tutorial.results.plots import curves
-from spead_tutorial.results.plots.caption import caption
-from spead_tutorial.results.plots.marks import Line
-from spead_tutorial.results.plots.points import Point, gains, highest, points, rate, require
-from spead_tutorial.results.plots.sheet import Drawn, Sheet, Slot, name_panel, panels
-from spead_tutorial.results.plots.theme import Look, Theme, looks, role_of
-from spead_tutorial.results.plots.titles import fill, over_sizes
-from spead_tutorial.results.units import bytes_text
+from spead_tutorial.measure.stats import Estimate, differs
+from spead_tutorial.results.plots import curves, facts
+from spead_tutorial.results.plots.ladder import Step, draw_steps
+from spead_tutorial.results.plots.render import PERCENT, RATE, Drawn, Line, mark, say
+from spead_tutorial.results.plots.sheet import Sheet, Slot, name_panel, panels
+from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_of
+from spead_tutorial.results.units import bytes_text, number, size, thousands
 
-__all__ = ["cpu_s_per_gb", "receiving"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["loss", "receivers_ladder", "receiving"]
 
 #: The socket is filled while the receiver is stopped: what is timed is the receiver alone.
 _HOW = "receive", "in turns"
@@ -30,10 +37,10 @@ _GAP, _HEIGHT, _CPU_HEIGHT, _ROOM, _CPU_ROOM, _LOWER_ROOM = 0.3, 2.7, 1.6, 0.46,
 _MOST_LABELS = 3
 
 #: By size of packets, of each line the points by size of heaps.
-Found = Mapping[int, Mapping[Series, Mapping[int, Point]]]
+Found = Mapping[int, Mapping[Series, Mapping[int, facts.Point]]]
 
 
-def cpu_s_per_gb(one: Sample) -> float | None:
+def _cpu_s_per_gb(one: Sample) -> float | None:
     """Return the CPU seconds of a sample for 10⁹ bytes of payload."""
     if one.failure is not None or not one.payload_bytes:
         return None
@@ -44,38 +51,31 @@ def cpu_s_per_gb(one: Sample) -> float | None:
 
 def receiving(recording: Recording, theme: Theme) -> Drawn:
     """Draw receivers' rates and CPU times over the size of heaps, for each size of packets."""
-    found = _found(recording)
+    samples = [one for one in recording.samples if one.series in _LINES]
+    found = {
+        n: facts.points(one for one in samples if one.packet_size == n)
+        for n in sorted({one.packet_size for one in samples})
+    }
     shown = [one for one in _LINES if any(one in lines for lines in found.values())]
-    require(dict.fromkeys(shown), [_OURS], "receive")
-    look = dict(zip(shown, looks(shown, theme), strict=True))
-    compared = {
-        _packets(n): gains(lines.get(_PEER, {}), lines.get(_OURS, {})) for n, lines in found.items()
+    facts.require(dict.fromkeys(shown), [_OURS], "receive")
+    look = looks(shown, theme)
+    gains = {
+        _packets(n): facts.gains(lines.get(_PEER, {}), lines.get(_OURS, {}))
+        for n, lines in found.items()
     }
     rooms = [_ROOM] + [_LOWER_ROOM] * (len(found) - 1) * theme.is_narrow
     sheet = Sheet(
         theme,
-        fill("C beside spead2's C++: {most}", over_sizes(compared)),
+        facts.fill("C beside spead2's C++: {most}", facts.over_sizes(gains)),
         [row for room in rooms for row in ((room, _HEIGHT), (_CPU_ROOM, _CPU_HEIGHT))],
-        caption(recording, curves.SHOWN),
+        facts.caption(recording, curves.SHOWN),
         subtitle="Receivers that empty a full socket: payload received, and CPU time",
-        legend=curves.curve_legend([(_LINES[one], look[one]) for one in shown], theme),
+        legend=curves.curve_legend(_LINES, look, theme),
     )
     places = panels(theme, len(found), curves.SIDES, _GAP)
     for slot, (n, lines) in zip(places, found.items(), strict=True):
         _draw(sheet, slot, n, found, {one: look[one] for one in shown if one in lines})
     return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
-
-
-def _found(recording: Recording) -> Found:
-    """Return what the recording has of the lines, apart for each size of packets."""
-    samples: dict[int, list[Sample]] = {}
-    for sample in recording.samples:
-        if sample.series in _LINES:
-            samples.setdefault(sample.packet_size, []).append(sample)
-    return {
-        packet_size: points(Recording(recording.header, tuple(some)))
-        for packet_size, some in sorted(samples.items())
-    }
 
 
 def _packets(n: int) -> str:
@@ -87,21 +87,248 @@ def _draw(
 ) -> None:
     """Draw the panels of a size of packets: rates, and CPU times below them."""
     lines, theme, title = found[packet_size], sheet.theme, _packets(packet_size)
-    first = slot.is_first
     every = [point for some in found.values() for line in some.values() for point in line.values()]
     sizes = sorted({x for some in found.values() for line in some.values() for x in line})
     rates, times = (sheet.axes(2 * slot.row + below, *slot.sides) for below in (0, 1))
     curves.size_axis(rates, sizes, None, _MOST_LABELS)
-    name = f"{title}: MB/s" if first else title
-    curves.rate_panel(rates, theme, highest(every, rate), name=name, first=first, last=slot.is_last)
+    name = f"{title}: MB/s" if slot.is_first else title
+    ends = slot.is_first, slot.is_last
+    curves.rate_panel(rates, theme, facts.highest(every), False, name, *ends)
     curves.size_axis(times, sizes, curves.SIZE, _MOST_LABELS)
-    times.set_ylim(0, highest(every, cpu_s_per_gb) * 1.06 or 1)
-    times.tick_params(axis="y", labelleft=first)
-    name_panel(times, _CPU if first else "")
+    times.set_ylim(0, facts.highest(every, _cpu_s_per_gb) * 1.06 or 1)
+    times.tick_params(axis="y", labelleft=slot.is_first)
+    name_panel(times, _CPU if slot.is_first else "")
     for series in reversed(list(look)):
         name = f"{_LINES[series]}, {title}"
         line = Line(name, role_of(series), key=next(iter(lines[series].values())).key)
         curves.draw_curve(rates, lines[series], look[series], theme, line=line)
         line = Line(name, role_of(series), unit=_CPU)
-        curves.draw_curve(times, lines[series], look[series], theme, cpu_s_per_gb, line)
+        curves.draw_curve(times, lines[series], look[series], theme, _cpu_s_per_gb, line)
     curves.draw_failures(rates, lines, look)
+
+
+# ---------------------------------------------------------------------------------------
+# The highest rate without loss of every chapter that receives
+
+#: Size of heaps, and of packets.
+Sizes = tuple[int, int]
+Searched = Mapping[Sizes, Mapping[Series, facts.Point]]
+
+#: What stands below the chapters, as far as it was measured: title, remark, series by their colour.
+_BESIDE = (
+    ("memory used again", "computes nothing", OURS, {x: x for x in MEASURED}),
+    ("spead2 from source", "the same in C++", "spead2-source", {"spead2": "c"}),
+    ("spead2 from source", "the same in its Python", "spead2-source", {"spead2": "python"}),
+    ("spead2 from PyPI", "the same in its Python", "spead2", {"spead2": "python"}),
+    ("bare system calls", "and a copy into place", "ceiling", {"limit": "c"}),
+)
+
+
+def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
+    """Draw the highest rate without loss, chapter by chapter, a panel for each pair of sizes."""
+    settled = search.settled(recording)
+    found = _by_sizes(settled)
+    ours = [Series(OURS, language, one.name) for one in RECEIVERS for language in MEASURED]
+    there = dict.fromkeys(series for points in found.values() for series in points)
+    facts.require(there, ours, "receive-lossless")
+    sheet = draw_steps(
+        theme,
+        _gained(found),
+        "The highest payload rate at which a receiver loses nothing, sender and receiver on a core"
+        " each",
+        facts.caption(settled, "median of {rounds} rounds, a search in each, line: {spread}"),
+        {
+            f"Heaps of {size(heap)}, packets of {bytes_text(packet)}": rungs
+            for (heap, packet), points in found.items()
+            if (rungs := _rungs(points))
+        },
+        "payload without loss, GB/s",
+        lambda point: search.is_bound(point.samples),
+    )
+    return sheet.drawn("Dots: the highest payload rate at which a receiver loses nothing, in MB/s.")
+
+
+def _by_sizes(recording: Recording) -> Searched:
+    """Sort the runs of searches that count: by sizes, those with most first, and by series."""
+    samples: dict[Sizes, dict[Series, list[Sample]]] = {}
+    for one in recording.samples:
+        if not one.warm_up and search.is_search(one):
+            sizes = one.heap_size, one.packet_size
+            samples.setdefault(sizes, {}).setdefault(one.series, []).append(one)
+    order = sorted(samples, key=lambda sizes: (-len(samples[sizes]), -sizes[0], -sizes[1]))
+    return {
+        sizes: {series: facts.Point(tuple(some)) for series, some in samples[sizes].items()}
+        for sizes in order
+    }
+
+
+def _at_least(*points: facts.Point | None) -> str:
+    """Return the words before what was found, where one of these is but a lower bound."""
+    bound = any(one is not None and search.is_bound(one.samples) for one in points)
+    return "at least " if bound else ""
+
+
+def _rungs(points: Mapping[Series, facts.Point]) -> list[Step]:
+    """Return the chapters, each with what it gained on the one before, and what is beside them."""
+    rungs: list[Step] = []
+    for one in RECEIVERS:
+        there = _of(points, OURS, one.name)
+        if there:
+            before = rungs[-1].points if rungs else {}
+            gains = facts.gain_each(before, there)
+            rungs.append(Step(f"{one.number}  {one.title}", "", there, gains))
+    for title, note, implementation, languages in _BESIDE:
+        if there := _of(points, implementation, "receive", languages):
+            rungs.append(Step(title, note, there))
+    return rungs
+
+
+def _of(
+    points: Mapping[Series, facts.Point],
+    implementation: str,
+    program: str,
+    languages: Mapping[str, str] = _BESIDE[0][3],
+) -> dict[str, facts.Point]:
+    """Return what there is of a program, by the colour of a language."""
+    series = {role: Series(implementation, one, program) for role, one in languages.items()}
+    return {role: points[one] for role, one in series.items() if one in points}
+
+
+def _gained(found: Searched) -> str:
+    """Say how many times as high the rate of the last chapter is as that of the first."""
+    (heap_size, _), points = next(iter(found.items()))
+    there = [one for one in RECEIVERS if _of(points, OURS, one.name)]
+    first, last = (_of(points, OURS, one.name) for one in (there[0], there[-1]))
+    gains = facts.gain_each(first, last)
+    if len(there) < 2 or not any(gains.values()):
+        return "Rates without loss"
+    is_told = any(one is not None and differs(one) for one in gains.values())
+    words = _at_least(*last.values()) * is_told + facts.gained(gains)
+    chapters = f"from chapter {there[0].number} to {there[-1].number}"
+    return f"{size(heap_size)} heaps, {chapters}: {words}"
+
+
+# ---------------------------------------------------------------------------------------
+# What is lost at which rate: every run of the searches
+
+_RECEIVER = "tut_7_recv_power"
+_LOSING = {
+    Series(OURS, "python", _RECEIVER): "chapter 7, Python",
+    Series(OURS, "c", _RECEIVER): "chapter 7, C",
+    Series("spead2-source", "c", "receive"): "spead2 from source, C++, computes nothing",
+    Series("ceiling", "c", "receive"): "bare calls, and a copy into place",
+}
+_SIZES = 1 << 20, 9000
+_LOSS_HEIGHT, _LOSS_ROOM = 3.2, 0.46
+#: Rates in MB/s that the axis has marks at, and how many parts of an octave are put together.
+_MARKS = (1, 4, 16, 62.5, 125, 250, 500, 1000, 2000, 4000, 8000, 16000)
+_PARTS = 4
+
+
+def loss(recording: Recording, theme: Theme) -> Drawn:
+    """Draw the share of packets that is lost over the rate that is sent."""
+    searched = _by_sizes(recording).get(_SIZES, {})
+    runs = {one: searched[one].samples for one in _LOSING if one in searched}
+    ours = [one for one in _LOSING if one.implementation == OURS]
+    facts.require(runs, ours, "receive-lossless")
+    settled = search.settled(recording)
+    best = _by_sizes(settled).get(_SIZES, {})
+    look = looks(runs, theme)
+    said = [
+        f"{_at_least(best[one])}{_rounded(known.median)} MB/s ({NAMES[one.language]})"
+        for one in ours
+        if one in best and (known := best[one].estimate())
+    ]
+    up_to = f"up to {', '.join(said)}" if said else "at no rate that is known"
+    heaps = f"Heaps of {size(_SIZES[0])}, packets of {bytes_text(_SIZES[1])}"
+    sheet = Sheet(
+        theme,
+        f"Chapter 7 loses nothing {up_to}",
+        [(_LOSS_ROOM, _LOSS_HEIGHT)],
+        facts.caption(
+            settled,
+            "dots: runs, lines: their medians in steps of a quarter octave; at 0, highest rate"
+            " without loss: median of {rounds} rounds and {spread}",
+        ),
+        subtitle=f"{heaps}: what a receiver loses",
+        legend=curves.curve_legend(_LOSING, look, theme),
+        columns=1,
+    )
+    axis = sheet.axes(0, *curves.SIDES)
+    rates = [_megabytes(one) for some in runs.values() for one in some if _known(one)]
+    _scales(axis, rates, step=2 if theme.is_narrow else 1)
+    for series in reversed(runs):
+        found = best[series].estimate() if series in best else None
+        _draw_losses(axis, series, [*filter(_known, runs[series])], found, look[series], theme)
+    words = "Lines: the share of packets that is lost, against the payload sent in MB/s."
+    return sheet.drawn(words, last_first=True)
+
+
+def _rounded(x: float) -> str:
+    return thousands(float(f"{x:.2g}")) if x >= 100 else number(x)
+
+
+def _known(one: Sample) -> bool:
+    return one.failure is None and bool(one.packets)
+
+
+def _megabytes(one: Sample) -> float:
+    return search.offered(one) / 1e6
+
+
+def _share(one: Sample) -> float:
+    """Return the share of packets that was lost, in %."""
+    return 100 * (one.received_dropped or 0) / (one.packets or 1)
+
+
+def _scales(axis: "Axes", rates: Sequence[float], step: int) -> None:
+    low, high = min(rates, default=500.0), max(rates, default=2000.0)
+    axis.set_xscale("log", base=2)
+    axis.set_xlim(low / 1.3, high * 1.3)
+    axis.set_xticks([x for x in _MARKS if low / 1.3 <= x <= high * 1.3][::step])
+    axis.set_xticks([], minor=True)
+    axis.xaxis.set_major_formatter(lambda x, _: thousands(x) if x >= 100 else f"{x:g}")
+    axis.set_ylim(-4, 104)
+    axis.grid()
+    axis.set_axisbelow(True)
+    axis.set_xlabel("payload sent in MB/s (10⁶ bytes a second)")
+    name_panel(axis, "packets lost, %")
+
+
+def _draw_losses(
+    axis: "Axes",
+    series: Series,
+    runs: Sequence[Sample],
+    found: Estimate | None,
+    look: Look,
+    theme: Theme,
+) -> None:
+    name, words = _LOSING[series], "failed: no rate"
+    if not runs or found is None:
+        axis.plot([], [])
+        say(axis, name, words)
+        axis.annotate(words, (0.02, 0.5), xycoords="axes fraction", color=look.colour)
+        return
+    curves.draw_dots(axis, [*map(_megabytes, runs)], [*map(_share, runs)], look)
+    steps = {
+        median(map(_megabytes, some)): stats.median([*map(_share, some)]) for some in _steps(runs)
+    }
+    line = look.line(theme)
+    shares = [one.median for one in steps.values()]
+    axis.plot(list(steps), shares, **line | {"marker": "", "zorder": 3})
+    lost = Line(name, role_of(series), unit=PERCENT, over=RATE)
+    for x, one in steps.items():
+        mark(axis, x, one.median, lost, x, one)
+    ends = [found.low, found.high]
+    axis.plot(ends, [0, 0], color=look.colour, linewidth=5, alpha=0.4, solid_capstyle="butt")
+    axis.plot([found.median], [0], **line | {"markersize": 8.0, "zorder": 4})
+    lossless = Line(f"{name}, without loss", role_of(series))
+    mark(axis, found.median, 0, lossless, _SIZES[0], found)
+
+
+def _steps(runs: Sequence[Sample]) -> list[list[Sample]]:
+    """Put together the runs at nearly one rate."""
+    steps: dict[int, list[Sample]] = {}
+    for one in runs:
+        steps.setdefault(round(_PARTS * math.log2(_megabytes(one))), []).append(one)
+    return [steps[place] for place in sorted(steps)]

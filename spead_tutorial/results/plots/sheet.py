@@ -5,34 +5,48 @@ A phone has a picture that is narrow: what is beside each other here is below ea
 """
 
 import dataclasses
+import math
 import re
 import textwrap
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from spead_tutorial.results.plots.caption import COLUMNS, shown
-from spead_tutorial.results.plots.marks import in_words
+from spead_tutorial.results.plots.render import Drawn, in_words
 from spead_tutorial.results.plots.theme import WIDTH, Theme
-from spead_tutorial.results.units import gigabits, megabytes, thousands
+from spead_tutorial.results.units import gigabits, megabytes, number, thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["FAINT", "Drawn", "Sheet", "Slot", "name_panel", "panels", "rate_axis", "write"]
+__all__ = [
+    "FAINT",
+    "Sheet",
+    "Slot",
+    "band_height",
+    "count_down",
+    "draw_band",
+    "draw_mark",
+    "name_panel",
+    "panels",
+    "rate_axis",
+    "write",
+]
 
 #: Size in points of what is not the most important.
 FAINT = 9
 _MARGIN = 0.12
 _TITLE, _SUBTITLE, _LEGEND, _LINE = 0.26, 0.2, 0.23, 0.155
 _GAP = 0.06
-_TITLE_COLUMNS, _SUBTITLE_COLUMNS, _LEGEND_COLUMNS = 50, 68, 36
+#: Letters in a line.
+_TITLE_COLUMNS, _SUBTITLE_COLUMNS, _LEGEND_COLUMNS, _FOOT_COLUMNS = 50, 68, 36, 84
+
+#: Between the parts of a foot.
+_DOT = " \N{MIDDLE DOT} "
 
 #: Inches of room above a row of panels, and their height.
 Span = tuple[float, float]
-#: A figure, its title, and its description in words and numbers.
-Drawn: TypeAlias = tuple["Figure", str, str]
 
 
 class Sheet:
@@ -58,7 +72,7 @@ class Sheet:
         share = theme.width / WIDTH
         lines = _folded(title, int(_TITLE_COLUMNS * share))
         below_title = textwrap.wrap(subtitle, int(_SUBTITLE_COLUMNS * share))
-        foot = shown(foot, int(COLUMNS * share))
+        foot = _shown(foot, int(_FOOT_COLUMNS * share))
         subheading = _MARGIN + _TITLE * len(lines)
         heading = subheading + _SUBTITLE * len(below_title) + _GAP * bool(subtitle)
         columns = -(-columns // 2) if theme.is_narrow else columns
@@ -117,6 +131,20 @@ def _folded(title: str, columns: int) -> list[str]:
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
+def _shown(foot: str, columns: int) -> str:
+    """Fold what a picture shows of its foot: each part whole where a line has room for it."""
+    lines = [""]
+    for part in " ".join(foot.partition("\n\n")[0].split()).removesuffix(_DOT.rstrip()).split(_DOT):
+        if lines[-1] and len(lines[-1] + _DOT + part) > columns:
+            lines[-1] += _DOT.rstrip()
+            lines.append("")
+        lines[-1] += (_DOT if lines[-1] else "") + part.strip()
+        while len(lines[-1]) > columns and " " in lines[-1][:columns]:
+            end = lines[-1].rindex(" ", 0, columns)
+            lines[-1:] = [lines[-1][:end], lines[-1][end + 1 :]]
+    return "\n".join(lines)
+
+
 def _fold(handle: "Artist") -> int:
     """Fold what a legend says of something, and return how many lines that adds."""
     lines = textwrap.wrap(str(handle.get_label()), _LEGEND_COLUMNS)
@@ -172,6 +200,15 @@ def write(
     axis.annotate(words, place, shift, xycoords=within, textcoords="offset points", **more)
 
 
+def count_down(axis: "Axes", inches: float, names: Mapping[float, str] | None = None) -> None:
+    """Make y count inches down a panel, with names at some of them; x has upright lines."""
+    axis.set_ylim(inches, 0)
+    axis.set_yticks(list(names or {}), list((names or {}).values()))
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="x")
+    axis.set_axisbelow(True)
+
+
 def name_panel(axis: "Axes", name: str, raised: float = 0.0) -> None:
     """Say above a panel what it shows, raised by some points."""
     write(axis, name, (0, 1), (0.0, 7.0 + raised), "axes fraction", va="bottom")
@@ -190,3 +227,50 @@ def rate_axis(axis: "Axes", theme: Theme, second: str | None, raised: float = 0.
     shift, align = ((0.0, 20.0), "right") if second == "top" else ((4.0, 7.0 + raised), "left")
     faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint}
     write(axis, "Gb/s", (1, 1), shift, "axes fraction", ha=align, va="bottom", **faint)
+
+
+# ---------------------------------------------------------------------------------------
+# Scales of time that differ within a picture: what says so, so that nobody can miss it
+
+#: Inches: the height of a band, the same with two lines, and its sides.
+_BAND, _TWO_LINES = 0.28, 0.48
+_SIDES = (0.12, 0.12)
+#: So many times as long is another scale; and what part of the shortest one the mark may take.
+_OTHER, _PART = 1.2, 0.45
+
+
+def band_height(theme: Theme) -> float:
+    """Return the inches of a band, which has two lines where it is narrow."""
+    return _TWO_LINES if theme.is_narrow else _BAND
+
+
+def draw_band(sheet: Sheet, row: int, name: str, span: float, longest: float) -> None:
+    """Head what has one scale, and say how it differs from the longest one; both are in ns."""
+    axis = sheet.axes(row, *_SIDES, facecolor=sheet.theme.grid)
+    axis.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1))
+    axis.spines[:].set_visible(False)
+    scale = f"{number(span / 1e6)} ms from left to right"
+    if longest > _OTHER * span:
+        scale += f", magnified \N{MULTIPLICATION SIGN}{float(f'{longest / span:.2g}'):g}"
+    where: dict[str, Any] = {"va": "center_baseline", "transform": axis.transAxes}
+    narrow = sheet.theme.is_narrow
+    axis.text(0.012, 0.72 if narrow else 0.48, name, weight="bold", **where)
+    x, y, align = (0.012, 0.27, "left") if narrow else (0.988, 0.48, "right")
+    axis.text(x, y, scale, ha=align, **where)
+
+
+def draw_mark(axis: "Axes", spans: Iterable[float], raised: float, theme: Theme) -> None:
+    """Draw a time that all spans have room for, some inches above a panel whose x is in ms."""
+    from matplotlib.transforms import ScaledTranslation
+
+    most = _PART * min(spans)
+    power = 10.0 ** math.floor(math.log10(most))
+    ms = max(x * power for x in (1, 2, 5) if x * power <= most) / 1e6
+    _, high = axis.get_xlim()
+    up = ScaledTranslation(0, raised, axis.figure.dpi_scale_trans)
+    place = axis.get_xaxis_transform() + up
+    axis.plot(
+        [high - ms, high], [1, 1], transform=place, linewidth=3, color=theme.text, clip_on=False
+    )
+    style: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": FAINT}
+    write(axis, f"{number(ms)} ms", (high - ms, 1), (-5, 0), place, **style)

@@ -3,7 +3,7 @@
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from spead_tutorial.measure.records import Series
@@ -151,19 +151,19 @@ class Look:
         }
 
 
-def looks(series: Sequence[Series], theme: Theme) -> list[Look]:
+def looks(series: Iterable[Series], theme: Theme) -> dict[Series, Look]:
     """Choose how each line of a picture is drawn.
 
     The colour says who sends: the language of ours, spead2, or bare system calls. Further
     lines of a colour have hollow markers and other dashes.
     """
-    styles: list[Look] = []
+    styles: dict[Series, Look] = {}
     for line in series:
         role = role_of(line)
         colour = theme.colours[role]
-        before = sum(look.colour == colour for look in styles)
+        before = sum(look.colour == colour for look in styles.values())
         dashes = _MORE_DASHES[(before - 1) % len(_MORE_DASHES)] if before else _DASHES[role]
-        styles.append(Look(colour, MARKERS[role], dashes, filled=not before))
+        styles[line] = Look(colour, MARKERS[role], dashes, filled=not before)
     return styles
 
 

@@ -1,26 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Chapter 5: when the program prepares each heap, and when the network thread sends it."""
+"""Chapter 5: when the program prepares each heap, and when its messages leave."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.analysis import (
     Interval,
+    burst,
     first_steady,
     preparing,
     sending,
     shares,
+    silence,
     waiting,
 )
-from spead_tutorial.measure.records import Recording, Timeline
-from spead_tutorial.measure.stats import median
-from spead_tutorial.results.plots import scales
-from spead_tutorial.results.plots.caption import caption
-from spead_tutorial.results.plots.marks import say
-from spead_tutorial.results.plots.sheet import FAINT, Drawn, Sheet, write
+from spead_tutorial.measure.records import Recording, Spacing, Timeline, joined
+from spead_tutorial.measure.stats import Estimate, differs, gain, median
+from spead_tutorial.results.plots import facts
+from spead_tutorial.results.plots.bars import part_look
+from spead_tutorial.results.plots.render import Drawn, say
+from spead_tutorial.results.plots.sheet import (
+    FAINT,
+    Sheet,
+    Span,
+    band_height,
+    count_down,
+    draw_band,
+    draw_mark,
+    write,
+)
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.units import number, percent, size
 
@@ -34,6 +45,7 @@ __all__ = [
     "counted",
     "fill",
     "patch",
+    "spacing",
     "timeline",
     "timelines",
     "title",
@@ -42,6 +54,32 @@ __all__ = [
 
 #: The two ways to send.
 IN_TURNS, OVERLAPPED = "in turns", "overlapped"
+#: Inches: the room above the band that heads what is drawn to one scale.
+_BAND_ROOM = 0.42
+
+#: Runs that are drawn to one scale: the same samples, sent to the same place.
+Group: TypeAlias = Sequence[Timeline]
+
+
+def way(one: Timeline | Spacing) -> str:
+    """Return whether it was in turns or overlapped."""
+    return OVERLAPPED if find_chapter(one.program).number >= 5 else IN_TURNS
+
+
+def _kind(one: Timeline | Spacing) -> str:
+    return "Random samples" if one.random else "Constant samples"
+
+
+def _in_bands(theme: Theme, panels: Iterable[Sequence[Span]]) -> list[Span]:
+    """Return the rows of a sheet: a band above the panels of each scale."""
+    rows: list[Span] = []
+    for some in panels:
+        rows += [(_BAND_ROOM if rows else 0.2, band_height(theme)), *some]
+    return rows
+
+
+# ---------------------------------------------------------------------------------------
+# When each heap is prepared, and sent
 
 _HEAPS = 7
 _SIDES = (0.86, 0.2)
@@ -50,15 +88,12 @@ _ROOM, _HEIGHT = 0.56, 1.1
 _PROGRAM, _NETWORK, _BAR = 0.36, 0.88, 0.26
 #: Inches from the number of a heap to that of the next, at least; and of what is said of a gap.
 _NUMBER, _WORD = 0.18, 0.46
-#: Inches: the room above the band that heads blocks of one scale, and where their mark is.
-_BAND_ROOM, _MARK = 0.42, 0.27
+#: Inches: where the mark of a scale is above a block.
+_MARK = 0.27
 #: What is said of a block is in lines of so many letters where it is narrow; inches of a line.
 _COLUMNS, _LINE = 46, 0.16
 #: When the network thread has nothing to do for so large a part of what is shown, it says so.
 _LONG = 0.1
-
-#: Runs that are drawn to one scale: the same samples, sent to the same place.
-Group: TypeAlias = Sequence[Timeline]
 
 
 def timeline(recording: Recording, theme: Theme) -> Drawn:
@@ -66,36 +101,34 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
 
     Those of the same samples have one scale, with a band above them that says which.
     """
-    groups = _groups(recording)
-    runs = [run for group in groups for run in group]
+    runs = timelines(recording)
+    groups = [list(one) for _, one in groupby(runs, key=lambda run: (run.variant, run.random))]
     spans = [_span(group) for group in groups]
-    rows = []
-    for place, group in enumerate(groups):
-        rows.append((_BAND_ROOM if place else 0.2, scales.band_height(theme)))
-        rows += [(_ROOM + _LINE * theme.is_narrow, _HEIGHT)] * len(group)
+    block = _ROOM + _LINE * theme.is_narrow, _HEIGHT
     shown = " or ".join(dict.fromkeys(map(counted, runs)))
     kinds = dict.fromkeys(f"{NAMES[run.language]}, heaps of {size(run.heap_size)}" for run in runs)
     sheet = Sheet(
         theme,
         _title(groups),
-        rows,
-        caption(recording, f"times of one run each, bars: heaps from its middle, shares: {shown}"),
+        _in_bands(theme, ([block] * len(group) for group in groups)),
+        facts.caption(
+            recording, f"times of one run each, bars: heaps from its middle, shares: {shown}"
+        ),
         subtitle=f"Who works when: program and network thread ({' or '.join(kinds)})",
         legend=[patch(theme, role) for role in ("preparing", "waiting", "sending")],
         columns=3,
     )
     row = 0
     for group, span in zip(groups, spans, strict=True):
-        scales.draw_band(sheet, row, samples(group[0]), span, max(spans))
+        draw_band(sheet, row, _samples(group[0]), span, max(spans))
         for run in group:
             row += 1
             axis = sheet.axes(row, *_SIDES)
             _draw_block(axis, run, span, theme)
             _name_block(axis, run, theme)
             _say_block(axis, run, span)
-            scales.draw_mark(axis, scales.mark(spans), _MARK + _LINE * theme.is_narrow, theme)
-            if run is not group[-1]:
-                axis.tick_params(axis="x", labelbottom=False)
+            draw_mark(axis, spans, _MARK + _LINE * theme.is_narrow, theme)
+            axis.tick_params(axis="x", labelbottom=run is group[-1])
         row += 1
     since = "" if theme.is_narrow else " since the first of these heaps was begun"
     axis.set_xlabel(f"time in ms{since}")
@@ -130,27 +163,14 @@ def counted(one: Timeline) -> str:
     return f"heaps {first_steady(one)} to {len(one.prepare_ns) - 1}"
 
 
-def samples(one: Timeline) -> str:
+def _samples(one: Timeline) -> str:
     """Return which samples a timeline is of, and where they were sent to."""
-    kind = "Random samples" if one.random else "Constant samples"
-    return f"{kind}, {one.variant}" if one.variant else kind
-
-
-def way(one: Timeline) -> str:
-    """Return whether it was in turns or overlapped."""
-    return OVERLAPPED if find_chapter(one.program).number == 5 else IN_TURNS
+    return joined(_kind(one), one.variant)
 
 
 def title(one: Timeline) -> str:
     """Return what a timeline is of."""
-    kind = "Random samples" if one.random else "Constant samples"
-    return ", ".join(filter(None, (kind, way(one), one.variant)))
-
-
-def _groups(recording: Recording) -> list[Group]:
-    """Sort the runs into those of one scale."""
-    runs = timelines(recording)
-    return [list(group) for _, group in groupby(runs, key=lambda run: (run.variant, run.random))]
+    return joined(_kind(one), way(one), one.variant)
 
 
 def _span(group: Group) -> int:
@@ -175,78 +195,57 @@ def _end(run: Timeline, heap: int) -> int:
     return max(run.resumed_ns[heap], run.last_packet_ns[heap])
 
 
-def _window(run: Timeline, span: int) -> tuple[range, Interval]:
-    """Return the heaps that are begun within what is shown, and from when to when that is."""
-    first = _first_heaps(run)[0]
-    begin = run.prepare_ns[first]
-    n = sum(begin <= time < begin + span for time in run.prepare_ns[first:])
-    return range(first, first + n), (begin, begin + span)
-
-
 def _title(groups: Sequence[Group]) -> str:
     """Say how busy the network thread is, where overlapping changed that most."""
     busy = [{way(run): shares(run).sending for run in group} for group in groups]
     changes = [abs(ways[OVERLAPPED] - ways[IN_TURNS]) if len(ways) > 1 else 0.0 for ways in busy]
     place = changes.index(max(changes))
     words = ", ".join(f"{percent(share)} {how}" for how, share in busy[place].items())
-    return f"{samples(groups[place][0])}: network thread busy {words}"
+    return f"{_samples(groups[place][0])}: network thread busy {words}"
 
 
 def _draw_block(axis: "Axes", run: Timeline, span: int, theme: Theme) -> None:
-    _, (begin, end) = _window(run, span)
-    axis.set_xlim(0, span / 1e6)
-    axis.set_ylim(_HEIGHT, 0)
-    axis.set_yticks([_PROGRAM, _NETWORK], ["program", "network\nthread"])
-    axis.tick_params(axis="y", length=0)
-    axis.grid(axis="x")
-    axis.set_axisbelow(True)
-    shown = [
-        (_PROGRAM, "preparing", preparing(run)),
-        (_NETWORK, "sending", sending(run)),
-    ]
-    apart = _NUMBER * span / 1e6 / (theme.width - sum(_SIDES))
-    for y, role, intervals in shown:
+    begin, most = run.prepare_ns[_first_heaps(run)[0]], span / 1e6
+
+    def inside(intervals: Sequence[Interval]) -> list[tuple[int, float, float]]:
+        """Return which of them are shown, and their ends in ms."""
+        ms = [((start - begin) / 1e6, (end - begin) / 1e6) for start, end in intervals]
+        return [(heap, *ends) for heap, ends in enumerate(ms) if ends[0] < most and ends[1] > 0]
+
+    axis.set_xlim(0, most)
+    count_down(axis, _HEIGHT, {_PROGRAM: "program", _NETWORK: "network\nthread"})
+    apart = _NUMBER * most / (theme.width - sum(_SIDES))
+    sent = inside(sending(run))
+    above: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": FAINT}
+    for y, role, shown in (
+        (_PROGRAM, "preparing", inside(preparing(run))),
+        (_NETWORK, "sending", sent),
+    ):
         last = -apart
-        for heap, interval in enumerate(intervals):
-            if _overlap(interval, (begin, end)):
-                ends = _ms(interval, begin)
-                _bar(axis, y, ends, theme, role, pale=heap % 2 == 1)
-                middle = (max(ends[0], 0) + min(ends[1], span / 1e6)) / 2
-                if middle - last >= apart:
-                    _write_number(axis, middle, y, heap)
-                    last = middle
-    for interval in waiting(run):
-        if _overlap(interval, (begin, end)):
-            _bar(axis, _PROGRAM, _ms(interval, begin), theme, "waiting")
-    _say_asleep(axis, [_ms(interval, begin) for interval in shown[1][2]], theme)
-
-
-def _overlap(interval: Interval, window: Interval) -> bool:
-    return interval[0] < window[1] and window[0] < interval[1]
-
-
-def _ms(interval: Interval, begin: int) -> tuple[float, float]:
-    return (interval[0] - begin) / 1e6, (interval[1] - begin) / 1e6
-
-
-def _bar(
-    axis: "Axes", y: float, ends: tuple[float, float], theme: Theme, role: str, pale: bool = False
-) -> None:
-    left, right = ends
-    axis.barh(y, right - left, _BAR, left, **fill(theme, role, pale))
+        for heap, left, right in shown:
+            axis.barh(y, right - left, _BAR, left, **fill(theme, role, pale=heap % 2 == 1))
+            middle = (max(left, 0) + min(right, most)) / 2
+            if middle - last >= apart:
+                axis.text(middle, y - _BAR / 2 - 0.04, f"{heap}", **above)
+                last = middle
+    for _, left, right in inside(waiting(run)):
+        axis.barh(_PROGRAM, right - left, _BAR, left, **fill(theme, "waiting"))
+    # In the longest gap between two heaps, the network thread has nothing to do.
+    ends = sorted((left, right) for _, left, right in sent)
+    gaps = [(after[0] - before[1], before[1]) for before, after in pairwise(ends)]
+    longest, start = max(gaps, default=(0.0, 0.0))
+    if longest >= _LONG * most and longest / most * (theme.width - sum(_SIDES)) >= _WORD:
+        centre: dict[str, Any] = {"ha": "center", "va": "center", "style": "italic"}
+        axis.text(start + longest / 2, _NETWORK, "asleep", fontsize=FAINT, **centre)
 
 
 def fill(theme: Theme, role: str, pale: bool = False) -> dict[str, Any]:
     """Return how a bar of time is filled: those of work have a colour."""
     if role not in theme.colours:
-        hatch = "/////" if role == "waiting" else ""
-        return {"facecolor": "none", "edgecolor": theme.faint, "hatch": hatch, "linewidth": 0.8}
+        return {**part_look(None, theme), "hatch": "/////" if role == "waiting" else ""}
     colour = theme.colours[role]
-    return {
-        "facecolor": theme.pale(role) if pale else colour,
-        "edgecolor": colour,
-        "linewidth": 1,
-    }
+    front = theme.pale(role) if pale else colour
+    return {"facecolor": front, "edgecolor": colour, "linewidth": 1}
 
 
 def patch(theme: Theme, role: str) -> "Artist":
@@ -254,25 +253,6 @@ def patch(theme: Theme, role: str) -> "Artist":
     from matplotlib.patches import Patch
 
     return Patch(label=role, **fill(theme, role))
-
-
-def _write_number(axis: "Axes", x: float, y: float, heap: int) -> None:
-    """Write the number of a heap above its bar."""
-    axis.text(x, y - _BAR / 2 - 0.04, f"{heap}", ha="center", va="bottom", fontsize=FAINT)
-
-
-def _say_asleep(axis: "Axes", sent: Sequence[tuple[float, float]], theme: Theme) -> None:
-    """Write into the longest gap between two heaps that the network thread has nothing to do."""
-    low, high = axis.get_xlim()
-    inside = sorted(ends for ends in sent if ends[1] > low and ends[0] < high)
-    gaps = [(after[0] - before[1], before[1]) for before, after in pairwise(inside)]
-    longest, begin = max(gaps, default=(0.0, 0.0))
-    inches = longest / (high - low) * (theme.width - sum(_SIDES))
-    if longest >= _LONG * (high - low) and inches >= _WORD:
-        middle = begin + longest / 2
-        axis.text(
-            middle, _NETWORK, "asleep", ha="center", va="center", style="italic", fontsize=FAINT
-        )
 
 
 def _name_block(axis: "Axes", run: Timeline, theme: Theme) -> None:
@@ -293,13 +273,169 @@ def _busy(run: Timeline) -> str:
 
 
 def _say_block(axis: "Axes", run: Timeline, span: int) -> None:
-    heaps, _ = _window(run, span)
-    n = len(run.prepare_ns)
-    shown = f"heaps {heaps[0]} to {heaps[-1]} of {n}, {number(span / 1e6)} ms"
+    """Say which heaps are begun within what is shown, and what their times are."""
+    first = _first_heaps(run)[0]
+    begins = [time for time in run.prepare_ns[first:] if time < run.prepare_ns[first] + span]
+    shown = f"heaps {first} to {first + len(begins) - 1} of {len(run.prepare_ns)}"
     busy = f"{_busy(run)}, waiting {percent(shares(run).waiting)}"
     middle = f"{_milliseconds(preparing(run))} ms to prepare, {_milliseconds(sending(run))} ms"
-    say(axis, title(run), f"{shown}; {busy}; median of a heap: {middle} to send")
+    words = f"{shown}, {number(span / 1e6)} ms; {busy}; median of a heap: {middle} to send"
+    say(axis, title(run), words)
 
 
 def _milliseconds(intervals: Sequence[Interval]) -> str:
     return number(median([(end - begin) / 1e6 for begin, end in intervals]).median)
+
+
+# ---------------------------------------------------------------------------------------
+# When the messages of a program leave, heap by heap
+
+_SPACING_SIDES = (0.98, 0.2)
+#: Inches: the room above a block, the height of each of its rows and of the lines in it; where
+#: the mark of its scale is.
+_BLOCK_ROOM, _ROW, _STROKE, _BLOCK_MARK = 0.22, 0.5, 0.24, 0.08
+#: As many heaps of its slowest row does a block show.
+_FEW = 3
+#: The rounds of one program, and those of the programs of a block.
+_Rounds: TypeAlias = list[Spacing]
+_Block: TypeAlias = list[_Rounds]
+
+
+def spacing(recording: Recording, theme: Theme) -> Drawn:
+    """Draw a block for each kind of samples and link, and a row in it for each program."""
+    runs = [run for run in recording.spacings if run.failure is None]
+    blocks = _blocks(runs)
+    # Each is shown for as long as the slowest of its programs takes.
+    windows = [[_few_heaps(_middle(rounds)) for rounds in block] for block in blocks]
+    spans = [max(end - begin for begin, end in some) for some in windows]
+    languages = " or ".join(dict.fromkeys(NAMES[block[0][0].language] for block in blocks))
+    sheet = Sheet(
+        theme,
+        _most_at_once(blocks),
+        _in_bands(theme, ([(_BLOCK_ROOM, _ROW * len(block))] for block in blocks)),
+        facts.caption(recording, _shown(runs)),
+        subtitle=f"When packets leave: in turns and overlapped ({languages})",
+        legend=_legend(theme),
+    )
+    for place, (block, span) in enumerate(zip(blocks, spans, strict=True)):
+        draw_band(sheet, 2 * place, _place(block[0][0]), span, max(spans))
+        axis = sheet.axes(2 * place + 1, *_SPACING_SIDES)
+        _draw_rows(axis, block, span, theme)
+        draw_mark(axis, spans, _BLOCK_MARK, theme)
+    since = "" if theme.is_narrow else " since the first message of a heap"
+    axis.set_xlabel(f"time in ms{since}")
+    return sheet.drawn(
+        "A block for each kind of samples and each link; in it a row for each program, with a"
+        " line in time for each message that the device gets. Of each heap, the longest silence"
+        " between its messages, and the most that a queue must hold which is emptied at the"
+        " heap's average rate."
+    )
+
+
+def _blocks(runs: Sequence[Spacing]) -> list[_Block]:
+    """Sort what was measured: by link and samples, the slowest first; then by chapter."""
+    found: dict[tuple[str, bool], dict[str, _Rounds]] = {}
+    for run in runs:
+        block = found.setdefault((run.variant, not run.random), {})
+        block.setdefault(run.program, []).append(run)
+    if not found:
+        raise ValueError("the recording has no spacing: python -m bench timing spacing")
+    return [
+        [of[name] for name in sorted(of, key=lambda name: find_chapter(name).number)]
+        for _, of in sorted(found.items())
+    ]
+
+
+def _most_at_once(blocks: Sequence[_Block]) -> str:
+    """Say how much leaves at once, in turns and overlapped, where that differs most."""
+    changes = {place: {"": _change(block)} for place, block in enumerate(blocks)}
+    place = facts.strongest(changes)
+    block, change = blocks[place], changes[place][""]
+    where = _place(block[0][0])
+    if change is not None and not differs(change):
+        return f"{where}: {facts.NO_DIFFERENCE} in how much leaves at once"
+    words = [f"{_at_once(rounds)} {way(rounds[0])}" for rounds in block]
+    words[0] = f"{_at_once(block[0])} leave at once {way(block[0][0])}"
+    return f"{where}: {', '.join(words)}"
+
+
+def _change(block: _Block) -> Estimate | None:
+    """Return how many times as much leaves at once, within rounds; None where it is alone."""
+    before, after = ({run.round: burst(run) for run in rounds} for rounds in (block[0], block[-1]))
+    alone = len(block) == 1 or not before.keys() & after.keys()
+    return None if alone else gain(before, after)
+
+
+def _shown(runs: Sequence[Spacing]) -> str:
+    rounds = len({run.round for run in runs})
+    most = max(-(-max(run.message_bytes) // run.packet_size) for run in runs)
+    pinned = "threads pinned to a core each, " if all(run.cores for run in runs) else ""
+    return (
+        f"{pinned}{most} packets in a message at most,"
+        f" shown: the middle of {rounds} rounds, numbers: their medians"
+    )
+
+
+def _place(one: Spacing) -> str:
+    return f"{_kind(one)}, {one.variant or 'no limit'}"
+
+
+def _legend(theme: Theme) -> list["Artist"]:
+    from matplotlib.lines import Line2D
+
+    look: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 12}
+    return [
+        Line2D([], [], color=colour, label=f"a message of {heap} heap", **look)
+        for colour, heap in zip(_colours(theme), ("one", "the next"), strict=True)
+    ]
+
+
+def _colours(theme: Theme) -> tuple[str, str]:
+    return theme.colours["sending"], theme.colours["limit"]
+
+
+def _draw_rows(axis: "Axes", block: _Block, span: int, theme: Theme) -> None:
+    low, high = -0.01 * span / 1e6, 1.01 * span / 1e6
+    axis.set_xlim(low, high)
+    middles = [_ROW * (place + 1) - _STROKE / 2 - 0.03 for place in range(len(block))]
+    names = [way(rounds[0]) for rounds in block]
+    count_down(axis, _ROW * len(block), dict(zip(middles, names, strict=True)))
+    for middle, rounds in zip(middles, block, strict=True):
+        run, above = _middle(rounds), middle - _STROKE / 2 - 0.03
+        begin, _ = _few_heaps(run)
+        write(axis, _numbers(rounds), (low, above), (4, 0), va="bottom", fontsize=FAINT)
+        say(axis, f"{_place(run)}, {way(run)}", _numbers(rounds))
+        for parity, colour in enumerate(_colours(theme)):
+            times = [
+                ms
+                for heap, time in zip(run.heaps, run.time_ns, strict=True)
+                if heap % 2 == parity and low <= (ms := (time - begin) / 1e6) <= high
+            ]
+            ends = middle - _STROKE / 2, middle + _STROKE / 2
+            axis.vlines(times, *ends, colors=colour, linewidth=1.2)
+
+
+def _middle(rounds: _Rounds) -> Spacing:
+    """Return the run whose silence is the median."""
+    return sorted(rounds, key=silence)[len(rounds) // 2]
+
+
+def _few_heaps(run: Spacing) -> Interval:
+    """Return begin and end of some heaps: they took as long as half of all do, or less."""
+    begins: dict[int, int] = {}
+    for heap, time in zip(run.heaps, run.time_ns, strict=True):
+        begins.setdefault(heap, time)
+    times = list(begins.values())
+    n = min(_FEW, len(times) - 1)
+    stretches = sorted(zip(times, times[n:], strict=False), key=lambda ends: ends[1] - ends[0])
+    return stretches[(len(stretches) - 1) // 2]
+
+
+def _numbers(rounds: _Rounds) -> str:
+    silent = median([silence(run) / 1e3 for run in rounds]).median
+    time = f"{number(silent / 1e3)} ms" if silent >= 1e3 else f"{number(silent)} µs"
+    return f"silent for {time}, {_at_once(rounds)} at once"
+
+
+def _at_once(rounds: _Rounds) -> str:
+    return f"{number(median([burst(run) / 1024 for run in rounds]).median)} KiB"

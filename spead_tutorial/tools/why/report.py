@@ -16,7 +16,7 @@ from spead_tutorial.tools.why.facts import Seen, Thread
 from spead_tutorial.tools.why.findings import IDLE, Finding
 
 if TYPE_CHECKING:
-    from spead_tutorial.results.plots.sheet import Drawn
+    from spead_tutorial.results.plots.render import Drawn
     from spead_tutorial.results.plots.theme import Theme
 
 #: The chapter that mends what is found.
@@ -269,7 +269,8 @@ def picture(recording: Recording, theme: "Theme", *, seen: Seen) -> "Drawn":
     """Draw what the threads of a sender did, as shares of the time."""
     from matplotlib.patches import Patch  # here, as no other command should wait for it
 
-    from spead_tutorial.results.plots import bars, caption, marks, sheet
+    from spead_tutorial.results.plots import bars, facts, sheet
+    from spead_tutorial.results.plots.render import say
 
     asleep: dict[str, Any] = {"facecolor": "none", "edgecolor": theme.faint, "linewidth": 0.8}
     looks = {part: bars.part_look(look, theme) | {"linewidth": 0} for part, look in _LOOKS.items()}
@@ -279,7 +280,7 @@ def picture(recording: Recording, theme: "Theme", *, seen: Seen) -> "Drawn":
         theme,
         f"{seen.program}: {number(seen.run.rate / 1e6)} MB/s",
         [(0.1, _PITCH * max(1, len(threads)))],
-        caption(recording, f"one run of {number(seen.run.seconds)} s"),
+        facts.caption(recording, f"one run of {number(seen.run.seconds)} s"),
         subtitle="What its threads did while it sent",
         legend=[*bars.part_legend(_LOOKS, theme), Patch(label=_ASLEEP, **asleep)],
         columns=2,
@@ -292,7 +293,7 @@ def picture(recording: Recording, theme: "Theme", *, seen: Seen) -> "Drawn":
     names = [f"{thread.name} ({thread.tid})" for thread in threads]
     for y, (name, thread) in enumerate(zip(names, threads, strict=True)):
         left, shares = 0.0, _shares(thread, seen.run.seconds)
-        marks.say(axis, name, ", ".join(f"{part} {percent(one)}" for part, one in shares.items()))
+        say(axis, name, ", ".join(f"{part} {percent(one)}" for part, one in shares.items()))
         for part, share in shares.items():
             width = min(100 * share, 100 - left)
             axis.barh(y, width, _BAR / _PITCH, left, **looks[part])
