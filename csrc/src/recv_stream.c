@@ -3,6 +3,9 @@
  * Owns streams: their readers, which are tasks of a thread pool, and what heaps go into, which is a
  * ring or chunks. Knows neither what is in packets nor how they become heaps.
  *
+ * A stream without a thread has a pool without threads: who asks for a heap runs its readers, and
+ * gets the heap while the data is in this core's cache.
+ *
  * There are three locks. `stop_lock` is held by who stops the stream, until it is; `lock` is for
  * the intake and its readers, and is held for as long as a batch of packets takes; the ring has one
  * for itself. Who holds one may take those after it, never the other way round.
@@ -13,6 +16,8 @@
 #include "status.h"
 
 #include <stdlib.h>
+
+enum { MOST_RUNS = 16 }; /* of readers, for who does not wait */
 
 typedef struct reader {
     spti_task task; /* first, so that one can be had from the other */
@@ -25,6 +30,8 @@ typedef struct reader {
 struct spt_recv_stream {
     spt_recv_config config;
     spt_thread_pool *pool;
+    spt_thread_pool *own_pool; /* without threads, or NULL where there is one of the caller's */
+    bool own_fd_used;          /* atomic: an event loop may watch it */
     spti_heap_ring ring;
     spti_chunks *chunks; /* that are filled; NULL where heaps go into the ring */
     uint64_t news;       /* times that there may be room again; atomic */
@@ -137,11 +144,22 @@ static void destroy_reader(reader *r)
     free(r);
 }
 
+/* Without a thread: there may be something to do, for who waits or watches the descriptor. */
+static void call_readers(spt_recv_stream *s)
+{
+    if (__atomic_load_n(&s->own_fd_used, __ATOMIC_SEQ_CST))
+        spti_pool_signal(s->own_pool);
+    else
+        spti_pool_rouse(s->own_pool);
+}
+
 /* Under the lock. */
 static spt_status attach(spt_recv_stream *s, reader *r, spt_error *err)
 {
     SPTI_TRY(spti_task_attach(s->pool, &r->task, err));
     spti_task_wake(&r->task);
+    if (s->own_pool != NULL)
+        call_readers(s);
     return SPT_OK;
 }
 
@@ -236,14 +254,38 @@ spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err)
 
 /* ---- Getting heaps --------------------------------------------------------------------------- */
 
+static spt_status get(spt_recv_stream *s, int64_t timeout_ns, spt_received_heap **heap)
+{
+    bool room_wanted;
+    spt_status status = spti_heap_ring_get(&s->ring, timeout_ns, heap, &room_wanted);
+    if (room_wanted)
+        wake_readers(s);
+    return status;
+}
+
+/* Read, until there is a heap. What is left then is for another thread, or an event loop. */
+static spt_status get_by_reading(spt_recv_stream *s, int64_t timeout_ns, spt_received_heap **heap)
+{
+    uint64_t deadline_ns = spti_deadline(timeout_ns);
+    spti_help help = SPTI_HELP_MORE;
+    spt_status status;
+    for (int i = 0; (status = get(s, 0, heap)) == SPT_PENDING; i++) {
+        bool wait = timeout_ns != 0 && spti_now_ns() < deadline_ns;
+        bool go_on = wait ? help != SPTI_HELP_SIGNAL : help == SPTI_HELP_MORE && i < MOST_RUNS;
+        if (!go_on)
+            break;
+        help = spti_pool_help(s->own_pool, wait ? deadline_ns : 0, true);
+    }
+    if (status != SPT_PENDING || help == SPTI_HELP_MORE)
+        call_readers(s);
+    return status;
+}
+
 spt_status spt_recv_stream_get(spt_recv_stream *stream, int64_t timeout_ns,
                                spt_received_heap **heap)
 {
-    bool room_wanted;
-    spt_status status = spti_heap_ring_get(&stream->ring, timeout_ns, heap, &room_wanted);
-    if (room_wanted)
-        wake_readers(stream);
-    return status;
+    return stream->own_pool != NULL ? get_by_reading(stream, timeout_ns, heap)
+                                    : get(stream, timeout_ns, heap);
 }
 
 void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap)
@@ -263,7 +305,11 @@ size_t spt_recv_stream_ready(spt_recv_stream *stream)
 
 int spt_recv_stream_fd(spt_recv_stream *stream)
 {
-    return spti_heap_ring_fd(&stream->ring);
+    if (stream->own_pool == NULL)
+        return spti_heap_ring_fd(&stream->ring);
+    __atomic_store_n(&stream->own_fd_used, true, __ATOMIC_SEQ_CST);
+    spti_pool_signal(stream->own_pool);
+    return spti_pool_fd(stream->own_pool);
 }
 
 int spt_recv_stream_port(spt_recv_stream *stream)
@@ -284,6 +330,7 @@ static void destroy(spt_recv_stream *s)
     spti_chunks_destroy(s->chunks);
     spt_depacketizer_destroy(s->intake.depacketizer);
     spti_heap_ring_fini(&s->ring);
+    spt_thread_pool_destroy(s->own_pool);
     pthread_mutex_destroy(&s->stop_lock);
     pthread_mutex_destroy(&s->lock);
     free(s);
@@ -294,6 +341,10 @@ static spt_status set_up(spt_recv_stream *s, const spt_chunk_config *chunks, spt
 {
     spti_intake *in = &s->intake;
     SPTI_TRY(spti_heap_ring_init(&s->ring, &s->config, err));
+    if (s->pool == NULL)
+        s->pool = s->own_pool = spti_pool_without_threads(err);
+    if (s->pool == NULL)
+        return SPT_ERR_SYSTEM;
     in->sink = &s->ring.sink;
     const spti_placing *placing = NULL;
     if (chunks != NULL) {
@@ -343,6 +394,10 @@ spt_recv_stream *spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_co
 spt_recv_stream *spt_recv_stream_create_chunks(spt_thread_pool *pool, const spt_recv_config *config,
                                                const spt_chunk_config *chunks, spt_error *err)
 {
+    if (pool == NULL) {
+        (void)spti_fail(err, SPT_ERR_ARGUMENT, "a stream of chunks needs a thread pool");
+        return NULL;
+    }
     return create(pool, config, chunks, err);
 }
 
@@ -354,6 +409,8 @@ static void stop(spt_recv_stream *s)
     end(s); /* runs under way see it, and no reader is added any more */
     pthread_mutex_unlock(&s->lock);
     tell(s, true);
+    if (s->own_pool != NULL)
+        call_readers(s);
     if (s->chunks != NULL)
         spti_chunks_stop_rings(s->chunks);
     for (reader *r = s->readers; r != NULL; r = r->next)

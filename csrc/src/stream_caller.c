@@ -31,7 +31,7 @@ void spti_stream_send_gathered(spt_stream *s)
     spti_task_wake(&s->task);
     /* What is left, of a very large heap or of what a rate holds up, is for who waits. */
     for (int i = 0; i < (s->config.rate > 0 ? 1 : RUNS_PER_SEND); i++)
-        if (!spti_pool_help(s->own_pool, 0, false))
+        if (spti_pool_help(s->own_pool, 0, false) != SPTI_HELP_MORE)
             break;
 }
 
@@ -48,7 +48,7 @@ void spti_stream_help_loop(spt_stream *s)
 {
     take_gathered(s);
     spti_task_wake(&s->task);
-    bool more = spti_pool_help(s->own_pool, 0, true);
+    bool more = spti_pool_help(s->own_pool, 0, true) == SPTI_HELP_MORE;
     __atomic_store_n(&s->armed, 1, __ATOMIC_SEQ_CST);
     if (more || take_gathered(s)) /* gathered by another thread while it was not armed */
         spti_pool_signal(s->own_pool);

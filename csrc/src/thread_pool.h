@@ -88,9 +88,16 @@ void spti_task_detach(spti_task *task);
  * with. */
 spt_thread_pool *spti_pool_without_threads(spt_error *err);
 
+/* What there is after somebody has helped. */
+typedef enum spti_help {
+    SPTI_HELPED,      /* nothing that could be done now */
+    SPTI_HELP_MORE,   /* a task that is ready still */
+    SPTI_HELP_SIGNAL, /* a signal for the process came, and ended the wait */
+} spti_help;
+
 /* Run a task that is ready. Where none is, wait for one until that time, for which signals must be
- * taken; 0: do not wait. Returns whether one is ready still. */
-bool spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals);
+ * taken; 0: do not wait. */
+spti_help spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals);
 
 /* Have those who wait in spti_pool_help() look again; or also those who watch spti_pool_fd(). */
 void spti_pool_rouse(spt_thread_pool *pool);

@@ -21,6 +21,7 @@
 
 #include "status.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -117,7 +118,7 @@ static void rouse(spt_thread_pool *pool)
 /* The same, for a task that nobody is about to run: an event loop may watch the pool. */
 static void call_for_help(spt_thread_pool *pool)
 {
-    if (pool->n_sleeping > 0 || pool->timer_fd >= 0)
+    if (!pool->signalled && (pool->n_sleeping > 0 || pool->timer_fd >= 0))
         signal_fd(pool);
 }
 
@@ -164,7 +165,8 @@ static void collect(spt_thread_pool *pool, bool take_signals)
     }
 }
 
-static void sleep_until(spt_thread_pool *pool, uint64_t deadline_ns)
+/* Returns whether a signal for the process ended it. */
+static bool sleep_until(spt_thread_pool *pool, uint64_t deadline_ns)
 {
     uint64_t now = deadline_ns > 0 ? spti_now_ns() : 0;
     struct timespec left = spti_timespec(deadline_ns > now ? deadline_ns - now : 0);
@@ -172,10 +174,12 @@ static void sleep_until(spt_thread_pool *pool, uint64_t deadline_ns)
     pool->n_sleeping++;
     pthread_mutex_unlock(&pool->lock);
     int n = ppoll(&pollfd, 1, deadline_ns > 0 ? &left : NULL, NULL);
+    bool by_signal = n < 0 && errno == EINTR;
     pthread_mutex_lock(&pool->lock);
     pool->n_sleeping--;
     if (n > 0)
         collect(pool, true);
+    return by_signal;
 }
 
 /* File a task that has run under what it waits for. */
@@ -248,14 +252,16 @@ void spti_pool_work(spt_thread_pool *pool)
     pthread_mutex_unlock(&pool->lock);
 }
 
-bool spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
+spti_help spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
 {
     pthread_mutex_lock(&pool->lock);
     if (pool->n_epolled > 0 || ((pool->signalled || pool->timed) && take_signals))
         collect(pool, take_signals); /* first: the end of a timer that it takes is seen below */
     uint64_t deadline_ns = expire_timers(pool);
+    bool by_signal = false;
     if (pool->ready == NULL && until_ns > 0) {
-        sleep_until(pool, deadline_ns > 0 && deadline_ns < until_ns ? deadline_ns : until_ns);
+        uint64_t first_ns = deadline_ns > 0 && deadline_ns < until_ns ? deadline_ns : until_ns;
+        by_signal = sleep_until(pool, first_ns);
         expire_timers(pool);
     }
     spti_task *task = pop_ready(pool);
@@ -263,7 +269,7 @@ bool spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
         run(pool, task);
     bool more = pool->ready != NULL;
     pthread_mutex_unlock(&pool->lock);
-    return more;
+    return by_signal ? SPTI_HELP_SIGNAL : more ? SPTI_HELP_MORE : SPTI_HELPED;
 }
 
 void spti_pool_rouse(spt_thread_pool *pool)

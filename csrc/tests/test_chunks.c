@@ -652,13 +652,13 @@ TEST(what_cannot_be_is_refused_in_words)
 {
     begin(plenty);
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         spt_chunk_config how = {0};
         how.place = i == 0 ? NULL : place;
         how.max_chunks = i == 1 ? 0 : i == 2 ? SIZE_MAX : 1;
         how.data_ring = i == 3 ? NULL : data_ring;
         how.free_ring = i == 4 ? NULL : free_ring;
-        CHECK_REFUSED(SPT_ERR_ARGUMENT, "",
-                      spt_recv_stream_create_chunks(pool, &config, &how, &err));
+        spt_thread_pool *of = i == 5 ? NULL : pool;
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_create_chunks(of, &config, &how, &err));
     }
 }

@@ -661,7 +661,13 @@ typedef struct spt_recv_config {
 /**
  * Make a stream. Without a reader it receives nothing.
  *
- * :param pool: Borrowed until the stream is destroyed.
+ * Mostly a thread of a pool reads. A stream that is made with ``NULL`` for a pool has none: who
+ * asks for a heap with :c:func:`spt_recv_stream_get` reads the sockets, and has the heap while its
+ * data is in the cache. What comes while nobody asks waits in the socket's buffer, and is lost
+ * where that is full. Threads that ask at once take turns. :c:func:`spt_recv_stream_fd` is then
+ * readable when there is something to read, too.
+ *
+ * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param config: Copied.
  * :param err: Details of a failure, or ``NULL``.
  * :return: Owned by the caller, or ``NULL``.
