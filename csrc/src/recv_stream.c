@@ -32,6 +32,7 @@ struct spt_recv_stream {
     spt_thread_pool *pool;
     spt_thread_pool *own_pool; /* without threads, or NULL where there is one of the caller's */
     bool own_fd_used;          /* atomic: an event loop may watch it */
+    size_t n_getting;          /* atomic: threads that ask for a heap, and read */
     spti_heap_ring ring;
     spti_chunks *chunks; /* that are filled; NULL where heaps go into the ring */
     uint64_t news;       /* times that there may be room again; atomic */
@@ -144,22 +145,13 @@ static void destroy_reader(reader *r)
     free(r);
 }
 
-/* Without a thread: there may be something to do, for who waits or watches the descriptor. */
-static void call_readers(spt_recv_stream *s)
-{
-    if (__atomic_load_n(&s->own_fd_used, __ATOMIC_SEQ_CST))
-        spti_pool_signal(s->own_pool);
-    else
-        spti_pool_rouse(s->own_pool);
-}
-
 /* Under the lock. */
 static spt_status attach(spt_recv_stream *s, reader *r, spt_error *err)
 {
     SPTI_TRY(spti_task_attach(s->pool, &r->task, err));
     spti_task_wake(&r->task);
     if (s->own_pool != NULL)
-        call_readers(s);
+        spti_pool_signal(s->own_pool);
     return SPT_OK;
 }
 
@@ -269,6 +261,7 @@ static spt_status get_by_reading(spt_recv_stream *s, int64_t timeout_ns, spt_rec
     uint64_t deadline_ns = spti_deadline(timeout_ns);
     spti_help help = SPTI_HELP_MORE;
     spt_status status;
+    __atomic_add_fetch(&s->n_getting, 1, __ATOMIC_SEQ_CST);
     for (int i = 0; (status = get(s, 0, heap)) == SPT_PENDING; i++) {
         bool wait = timeout_ns != 0 && spti_now_ns() < deadline_ns;
         bool go_on = wait ? help != SPTI_HELP_SIGNAL : help == SPTI_HELP_MORE && i < MOST_RUNS;
@@ -276,8 +269,10 @@ static spt_status get_by_reading(spt_recv_stream *s, int64_t timeout_ns, spt_rec
             break;
         help = spti_pool_help(s->own_pool, wait ? deadline_ns : 0, true);
     }
-    if (status != SPT_PENDING || help == SPTI_HELP_MORE)
-        call_readers(s);
+    bool others = __atomic_sub_fetch(&s->n_getting, 1, __ATOMIC_SEQ_CST) > 0 ||
+                  __atomic_load_n(&s->own_fd_used, __ATOMIC_SEQ_CST);
+    if (others && (status != SPT_PENDING || help == SPTI_HELP_MORE))
+        spti_pool_signal(s->own_pool);
     return status;
 }
 
@@ -410,7 +405,7 @@ static void stop(spt_recv_stream *s)
     pthread_mutex_unlock(&s->lock);
     tell(s, true);
     if (s->own_pool != NULL)
-        call_readers(s);
+        spti_pool_signal(s->own_pool);
     if (s->chunks != NULL)
         spti_chunks_stop_rings(s->chunks);
     for (reader *r = s->readers; r != NULL; r = r->next)

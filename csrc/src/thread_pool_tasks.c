@@ -255,11 +255,12 @@ void spti_pool_work(spt_thread_pool *pool)
 spti_help spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
 {
     pthread_mutex_lock(&pool->lock);
+    bool called = pool->signalled && take_signals; /* perhaps before it began to wait */
     if (pool->n_epolled > 0 || ((pool->signalled || pool->timed) && take_signals))
         collect(pool, take_signals); /* first: the end of a timer that it takes is seen below */
     uint64_t deadline_ns = expire_timers(pool);
     bool by_signal = false;
-    if (pool->ready == NULL && until_ns > 0) {
+    if (pool->ready == NULL && until_ns > 0 && !called) {
         uint64_t first_ns = deadline_ns > 0 && deadline_ns < until_ns ? deadline_ns : until_ns;
         by_signal = sleep_until(pool, first_ns);
         expire_timers(pool);

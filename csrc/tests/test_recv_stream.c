@@ -397,10 +397,11 @@ static void *get_all(void *none)
     return none;
 }
 
-TEST(no_room_in_the_ring_is_missed)
+enum { MANY = 10000, GETTERS = 4 };
+
+/* Heaps of a byte: the ring is full, and empty, all the time. */
+static void add_many(void)
 {
-    enum { MANY = 10000 }; /* heaps of a byte: the ring is full, and empty, all the time */
-    begin(1);
     OWN(spt_heap) small = new_heap_of(value, 1);
     sender = new_memory_stream(pool);
     for (int i = 0; i < MANY; i++)
@@ -408,8 +409,38 @@ TEST(no_room_in_the_ring_is_missed)
     REQUIRE(spt_stream_send_end(sender, NULL, NULL) == SPT_OK);
     n_bytes = spt_stream_memory(sender, bytes, ROOM);
     add_memory(n_bytes);
+}
+
+TEST(no_room_in_the_ring_is_missed)
+{
+    begin(1);
+    add_many();
     get_all(NULL);
     CHECK_EQUAL(stats().account.heaps_complete, MANY);
+}
+
+static void *get_a_share(void *none)
+{
+    for (int i = 0; i < MANY / GETTERS; i++) {
+        spt_received_heap *got;
+        REQUIRE(spt_recv_stream_get(receiver, -1, &got) == SPT_OK);
+        spt_recv_stream_return(receiver, got);
+    }
+    return none;
+}
+
+TEST(who_waits_gets_what_others_leave)
+{
+    for (int round = 0; round < 5; round++) {
+        begin(1);
+        pthread_t threads[GETTERS];
+        for (int i = 0; i < GETTERS; i++)
+            threads[i] = start_thread(get_a_share, NULL);
+        add_many();
+        for (int i = 0; i < GETTERS; i++)
+            pthread_join(threads[i], NULL);
+        CHECK_EQUAL(get_none(-1), SPT_DONE, stats().account.heaps_complete, MANY);
+    }
 }
 
 /* Those who stop a stream, all at once; whoever is through finds its readers gone. */

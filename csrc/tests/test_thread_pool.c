@@ -304,6 +304,13 @@ TEST(a_timer_that_ends_after_signals_were_taken_keeps_no_loop_busy)
     CHECK_EQUAL(j->done, 2);
 }
 
+TEST(a_call_that_comes_before_a_helper_waits_has_it_look_again)
+{
+    pool = spti_pool_without_threads(NULL);
+    spti_pool_signal(pool);
+    CHECK_EQUAL(spti_pool_help(pool, UINT64_MAX, true), SPTI_HELPED); /* and does not wait */
+}
+
 /* ---- Stopping -------------------------------------------------------------------------------- */
 
 TEST(a_pool_that_stops_tells_every_task_once)
