@@ -3,7 +3,7 @@
 
 import enum
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 __all__ = [
@@ -129,7 +129,7 @@ class Settings:
     if not TYPE_CHECKING:  # where it is seen, any name may be set
 
         def __setattr__(self, name, value):
-            if name in self.__dataclass_fields__:
+            if name in [one.name for one in fields(self)]:
                 value = self._checked(name, value)
             elif not name.startswith("_"):
                 raise AttributeError(f"{type(self).__name__} has no {name!r} that can be set")

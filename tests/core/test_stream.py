@@ -180,8 +180,9 @@ def test_a_configuration_keeps_what_it_is_told():
     config = StreamConfig(rate=1e9, burst_rate_ratio=1.5)
     config.max_packet_size = 9000
     assert (config.max_packet_size, config.burst_rate) == (9000, 1.5e9)
-    with pytest.raises(AttributeError):
-        config.burst_rate = 1.0
+    for name in ("burst_rate", "DEFAULT_MAX_HEAPS", "other"):
+        with pytest.raises(AttributeError):
+            setattr(config, name, 1)
     with pytest.raises(ValueError, match="56 bytes"):
         config.max_packet_size = 8
 

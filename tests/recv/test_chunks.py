@@ -395,6 +395,7 @@ def test_chunks_go_when_rings_and_streams_do():
         ("place", 3, TypeError),
         ("place", (capsule(8, b"void (int)", None),), ValueError),
         ("other", 1, AttributeError),
+        ("DEFAULT_MAX_CHUNKS", 1, AttributeError),
     ],
 )
 def test_a_configuration_is_checked_when_it_is_set(name, value, error):
