@@ -83,11 +83,6 @@ class Done:
         return last if last.startswith(self.program) else f"{self.program}: {last}"
 
 
-#: NumPy's linear algebra starts threads, which look for work for about a tenth of a second after it
-#: has been imported: on a core, and in the CPU time, that are to be the program's.
-_QUIET = {"OPENBLAS_NUM_THREADS": "1"}
-
-
 def finish(
     run: Callable[..., subprocess.CompletedProcess[Any]],
     name: str,
@@ -101,7 +96,7 @@ def finish(
     After the timeout, in seconds, it is ended, and has failed. Its environment has what is given
     besides this process's.
     """
-    env = {**_QUIET, **os.environ, **(environment or {})}
+    env = {**os.environ, **(environment or {})}
     try:
         done = run(argv, capture_output=True, text=True, timeout=timeout, env=env, **how)
     except subprocess.TimeoutExpired:
@@ -128,9 +123,9 @@ class Running:
         self._name, self._show = name, show
         self._ready = threading.Event()
         self._lines: tuple[list[str], list[str]] = [], []
-        pipe, env = subprocess.PIPE, {**_QUIET, **os.environ}
+        pipe = subprocess.PIPE
         try:
-            self.process = start(argv, stdout=pipe, stderr=pipe, env=env, text=True)
+            self.process = start(argv, stdout=pipe, stderr=pipe, text=True)
         except OSError as error:
             raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
         if core is not None:

@@ -4,7 +4,6 @@
 import dataclasses
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -228,13 +227,6 @@ def test_what_cannot_be_proven_or_is_not_known_is_refused_before_it_runs(lend_la
 
 
 # ---- What a measured program has ----
-
-
-def test_a_measured_program_has_no_threads_for_linear_algebra(monkeypatch):
-    source = "import numpy, os; print(len(os.listdir('/proc/self/task')))"
-    monkeypatch.delenv("OPENBLAS_NUM_THREADS")  # the tests have it, too
-    done = programs.finish(subprocess.run, "program", [sys.executable, "-c", source])
-    assert done.output == "1\n"
 
 
 def test_a_program_gets_what_it_is_to_have_in_its_environment(lend_lab, tmp_path, monkeypatch):
