@@ -142,14 +142,14 @@ class Part(SphinxDirective):
         path = _FOLDER / self.options.get("header", _MAIN[language])
         self.env.note_dependency(str(path))
         text = path.read_text()
-        title = self.arguments[0]
-        if title not in parts(text):
-            raise self.error(f"{path.name} has no part {title!r}: it has {list(parts(text))}")
+        title, lines = self.arguments[0], parts(text)
+        if title not in lines:
+            raise self.error(f"{path.name} has no part {title!r}: it has {list(lines)}")
         content = StringList()
         for entry in entries(text, language):
-            if entry.line in parts(text)[title]:
-                for line in _written(entry, language):
-                    content.append(line, str(path), entry.line)
+            if entry.line in lines[title]:
+                for written in _written(entry, language):
+                    content.append(written, str(path), entry.line)
         holder = nodes.Element()
         self.state.nested_parse(content, 0, holder)
         return holder.children
