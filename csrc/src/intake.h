@@ -6,21 +6,36 @@
 #ifndef SPTI_INTAKE_H
 #define SPTI_INTAKE_H
 
-#include "datagrams.h"
 #include "depacketizer.h"
 #include "sink.h"
 #include "thread_pool.h"
 #include "waits.h"
 
-/* What packets come from. */
-typedef struct spti_source {
-    spti_datagrams *datagrams; /* or NULL, for packets in memory: */
-    const uint8_t *bytes;
-    size_t n_bytes;
-    size_t max_size; /* of a packet */
-} spti_source;
+typedef struct spti_intake spti_intake;
 
-typedef struct spti_intake {
+/* What packets come from. */
+typedef struct spti_source spti_source;
+
+typedef struct spti_source_ops {
+    /* Read a bounded share of what has come, and have the intake take it. Returns what to wait for:
+     * SPTI_WAIT_TURN, nothing; SPTI_WAIT_READABLE, the descriptor; SPTI_WAIT_WORK where the intake
+     * cannot go on. */
+    spti_wait (*read)(spti_source *source, spti_intake *in);
+    /* The stream has ended: returns how many packets were read, and are not looked at. NULL: never
+     * any. */
+    size_t (*leave)(spti_source *source);
+    /* Add what was counted; NULL where nothing is. */
+    void (*add_stats)(const spti_source *source, spt_receive_stats *stats);
+    void (*close)(spti_source *source);
+} spti_source_ops;
+
+struct spti_source {
+    const spti_source_ops *ops;
+    int fd;   /* to wait for, or -1 */
+    int port; /* that packets come to, or 0 */
+};
+
+struct spti_intake {
     spt_depacketizer *depacketizer;
     spti_sink *sink;
     bool stop_on_stop_item;
@@ -33,7 +48,7 @@ typedef struct spti_intake {
     bool held_datagram;
     spti_waits waits;     /* for one of them */
     spt_recv_stats stats; /* but for the waits, and sockets that are open */
-} spti_intake;
+};
 
 /*
  * Read a bounded share of what has come to a source, and put it into heaps; first what has waited.
@@ -49,6 +64,30 @@ bool spti_intake_has_ended(const spti_intake *in);
 
 /* Have it end, unless it has. */
 void spti_intake_end(spti_intake *in);
+
+/* ---- For sources ---- */
+
+/*
+ * Take a packet apart, and to its place. One that is alone, as a datagram is, has to be as long as
+ * it says. Returns the bytes it had; 0 where it is malformed. Then comes spti_intake_go_on(), and
+ * where that says no, the bytes have to stay as they are until the source's next turn.
+ */
+size_t spti_intake_take(spti_intake *in, const uint8_t *bytes, size_t n_bytes, bool alone);
+
+/* Take packets that go on where the one before ended. Returns how many do. */
+size_t spti_intake_take_run(spti_intake *in, const spti_packet_run *run);
+
+/* A packet that cannot be one was found. */
+void spti_intake_malformed(spti_intake *in, spt_fault fault);
+
+/* Hand over what is finished; false where the source must not go on: something has to wait, or it
+ * has ended. */
+bool spti_intake_go_on(spti_intake *in);
+
+/* It cannot be read on, for that error. */
+void spti_intake_fail(spti_intake *in, int error);
+
+/* ---- After the end ---- */
 
 /* It has ended: count what was read from a source, and is not looked at. */
 void spti_intake_leave(spti_intake *in, spti_source *source);

@@ -12,7 +12,7 @@
  */
 #include "chunks.h"
 #include "heap_ring.h"
-#include "intake.h"
+#include "source.h"
 #include "status.h"
 
 #include <stdlib.h>
@@ -22,7 +22,7 @@ enum { MOST_RUNS = 16 }; /* of readers, for who does not wait */
 typedef struct reader {
     spti_task task; /* first, so that one can be had from the other */
     spt_recv_stream *stream;
-    spti_source source;
+    spti_source *source;
     uint64_t seen_news; /* when it began to run */
     struct reader *next;
 } reader;
@@ -74,7 +74,7 @@ static spti_wait run(spti_task *task)
     pthread_mutex_lock(&s->lock);
     spti_heap_ring_recycle(&s->ring);
     r->seen_news = __atomic_load_n(&s->news, __ATOMIC_SEQ_CST);
-    spti_wait wait = spti_intake_read(&s->intake, &r->source);
+    spti_wait wait = spti_intake_read(&s->intake, r->source);
     bool ended = has_ended(s);
     if (ended)
         end(s);
@@ -123,25 +123,15 @@ static void wake_readers(void *stream)
 
 /* ---- Readers come ---------------------------------------------------------------------------- */
 
-/* Counts of a socket, added to those of all. */
 static void add_stats(const reader *r, spt_receive_stats *all)
 {
-    spt_receive_stats one;
-    if (r->source.datagrams == NULL)
-        return;
-    spti_datagrams_stats(r->source.datagrams, &one);
-    all->datagrams += one.datagrams;
-    all->bytes += one.bytes;
-    all->messages += one.messages;
-    all->calls += one.calls;
-    all->in_place += one.in_place;
-    all->dropped += one.dropped;
-    all->buffer_size += one.buffer_size;
+    if (r->source->ops->add_stats != NULL)
+        r->source->ops->add_stats(r->source, all);
 }
 
 static void destroy_reader(reader *r)
 {
-    spti_datagrams_close(r->source.datagrams);
+    r->source->ops->close(r->source);
     free(r);
 }
 
@@ -166,21 +156,21 @@ static spt_status check_adding(const spt_recv_stream *s, spt_error *err)
     return SPT_OK;
 }
 
-/* Takes the source's datagrams. */
-static spt_status add_reader(spt_recv_stream *s, spti_source source, spt_error *err)
+/* Takes the source, which is NULL where it could not be opened, with the error. */
+static spt_status add_reader(spt_recv_stream *s, spti_source *source, spt_error *err)
 {
+    if (source == NULL)
+        return err->status;
     reader *r = calloc(1, sizeof(*r));
     if (r == NULL) {
-        spti_datagrams_close(source.datagrams);
+        source->ops->close(source);
         return spti_fail(err, SPT_ERR_MEMORY, "no memory for a reader");
     }
     *r = (reader){
-        .task = {.run = run, .has_work = has_work, .stopped = pool_stopped, .fd = -1},
+        .task = {.run = run, .has_work = has_work, .stopped = pool_stopped, .fd = source->fd},
         .stream = s,
         .source = source,
     };
-    if (source.datagrams != NULL)
-        r->task.fd = spti_datagrams_fd(source.datagrams);
     pthread_mutex_lock(&s->lock);
     spt_status status = check_adding(s, err);
     if (status == SPT_OK && !s->config.explicit_start)
@@ -198,35 +188,25 @@ static spt_status add_reader(spt_recv_stream *s, spti_source source, spt_error *
 spt_status spt_recv_stream_add_udp(spt_recv_stream *stream, const spt_endpoint *endpoint,
                                    const spt_receive_config *config, spt_error *err)
 {
-    static const spt_receive_config defaults = SPT_RECEIVE_CONFIG_DEFAULT;
-    config = config == NULL ? &defaults : config;
     spt_error own;
     err = err == NULL ? &own : err;
-    spti_datagrams *datagrams = spti_datagrams_open(endpoint, config, err);
-    if (datagrams == NULL)
-        return err->status;
-    spti_source source = {.datagrams = datagrams, .max_size = config->max_size};
-    return add_reader(stream, source, err);
+    return add_reader(stream, spti_source_udp(endpoint, config, err), err);
 }
 
 spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *stream, int socket,
                                           const spt_receive_config *config, spt_error *err)
 {
-    static const spt_receive_config defaults = SPT_RECEIVE_CONFIG_DEFAULT;
-    config = config == NULL ? &defaults : config;
     spt_error own;
     err = err == NULL ? &own : err;
-    spti_datagrams *datagrams = spti_datagrams_open_socket(socket, config, err);
-    if (datagrams == NULL)
-        return err->status;
-    spti_source source = {.datagrams = datagrams, .max_size = config->max_size};
-    return add_reader(stream, source, err);
+    return add_reader(stream, spti_source_udp_socket(socket, config, err), err);
 }
 
 spt_status spt_recv_stream_add_memory(spt_recv_stream *stream, const void *bytes, size_t n_bytes,
                                       spt_error *err)
 {
-    return add_reader(stream, (spti_source){.bytes = bytes, .n_bytes = n_bytes}, err);
+    spt_error own;
+    err = err == NULL ? &own : err;
+    return add_reader(stream, spti_source_memory(bytes, n_bytes, err), err);
 }
 
 spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err)
@@ -311,9 +291,9 @@ int spt_recv_stream_port(spt_recv_stream *stream)
 {
     pthread_mutex_lock(&stream->lock);
     const reader *r = stream->readers; /* the last one is the first */
-    while (r != NULL && r->source.datagrams == NULL)
+    while (r != NULL && r->source->port == 0)
         r = r->next;
-    int port = r == NULL ? 0 : spti_datagrams_port(r->source.datagrams);
+    int port = r == NULL ? 0 : r->source->port;
     pthread_mutex_unlock(&stream->lock);
     return port;
 }
@@ -414,7 +394,7 @@ static void stop(spt_recv_stream *s)
     pthread_mutex_lock(&s->lock);
     for (reader *r = s->readers, *next; r != NULL; r = next) {
         next = r->next;
-        spti_intake_leave(&s->intake, &r->source);
+        spti_intake_leave(&s->intake, r->source);
         add_stats(r, &s->intake.stats.sockets);
         destroy_reader(r);
     }

@@ -76,7 +76,7 @@ def test_no_modules_import_each_other_in_a_circle():
 
 
 def part_of_the_core(file: str) -> str:
-    wholes = ("stream", "thread_pool", "transport")
+    wholes = ("source", "stream", "thread_pool", "transport")
     return next((whole for whole in wholes if file.startswith(f"{whole}_")), file)
 
 

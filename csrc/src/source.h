@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The kinds of sources that packets come from: each is a file. NULL, with the error, for what
+ * cannot be opened. */
+#ifndef SPTI_SOURCE_H
+#define SPTI_SOURCE_H
+
+#include "intake.h"
+
+spti_source *spti_source_udp(const spt_endpoint *endpoint, const spt_receive_config *config,
+                             spt_error *err);
+spti_source *spti_source_udp_socket(int socket, const spt_receive_config *config, spt_error *err);
+spti_source *spti_source_memory(const void *bytes, size_t n_bytes, spt_error *err);
+
+#endif
