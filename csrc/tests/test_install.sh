@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Installs the library into an empty folder, and builds a program with it as a stranger would:
 # with the header and pkg-config alone, from C and, where there is a compiler, from C++.
-# Arguments: the build folder, meson, the C compiler.
+# Arguments: the build folder, meson, the C compiler with what it is called by (ccache).
 set -eu
-build=$1 meson=$2 cc=$3
+build=$1 meson=$2
+shift 2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
@@ -36,9 +37,9 @@ int main(void)
 END
 cd "$dir"
 # shellcheck disable=SC2046
-$cc program.c -o shared $(pkg-config --cflags --libs spead_tutorial)
+"$@" program.c -o shared $(pkg-config --cflags --libs spead_tutorial)
 [ "$(LD_LIBRARY_PATH=$libdir ./shared)" = made ]
-$cc program.c -o static $(pkg-config --cflags spead_tutorial) "$libdir/libspt.a" -lpthread -lm
+"$@" program.c -o static $(pkg-config --cflags spead_tutorial) "$libdir/libspt.a" -lpthread -lm
 [ "$(./static)" = made ]
 if command -v c++ >/dev/null; then
     cp program.c program.cpp
