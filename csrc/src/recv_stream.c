@@ -282,8 +282,8 @@ int spt_recv_stream_fd(spt_recv_stream *stream)
 {
     if (stream->own_pool == NULL)
         return spti_heap_ring_fd(&stream->ring);
-    __atomic_store_n(&stream->own_fd_used, true, __ATOMIC_SEQ_CST);
-    spti_pool_signal(stream->own_pool);
+    if (!__atomic_exchange_n(&stream->own_fd_used, true, __ATOMIC_SEQ_CST))
+        spti_pool_signal(stream->own_pool); /* there may be something already */
     return spti_pool_fd(stream->own_pool);
 }
 

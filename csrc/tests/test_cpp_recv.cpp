@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define CHECK_CASES "", ", without a thread"
+
 #include "support.hpp"
 
 #include <array>
@@ -8,6 +10,12 @@ using namespace std::chrono_literals;
 
 namespace
 {
+
+/* Who reads: threads, or in the other case nobody by itself. */
+spt::worker reader(const spt::thread_pool &threads)
+{
+    return check_case == 0 ? spt::worker(threads) : spt::no_thread;
+}
 
 /* Send heaps, numbered, of which the first one is described or none; and then the end. */
 void send_all(spt::stream &stream, std::size_t n, bool described)
@@ -79,7 +87,7 @@ TEST(heaps_come_back_through_a_socket_which_no_other_may_have)
     const spt::thread_pool threads;
     spt::recv_config config;
     config.ring_heaps = 16;
-    spt::recv_stream receiver(threads, config), other(threads);
+    spt::recv_stream receiver(reader(threads), config), other(reader(threads));
     CHECK_EQUAL(receiver.port(), 0);
     receiver.add_udp({"127.0.0.1", 0});
     const spt::endpoint same = {"127.0.0.1", receiver.port()};
@@ -89,7 +97,7 @@ TEST(heaps_come_back_through_a_socket_which_no_other_may_have)
     CHECK(!receiver.get_heap());
     CHECK_EQUAL(receiver.stats().sockets.dropped, 0, receiver.stats().account.heaps_complete, 3);
 
-    receiver = spt::recv_stream(threads);
+    receiver = spt::recv_stream(reader(threads));
     receiver.add_udp(same);
     const spt::failure failure = thrown([&] { other.add_udp(same); });
     CHECK_EQUAL(failure.status, SPT_ERR_SYSTEM, failure.sys_errno, EADDRINUSE);
@@ -104,7 +112,7 @@ TEST(heaps_are_waited_for_for_some_time)
     const spt::thread_pool threads;
     spt::recv_config config;
     config.explicit_start = true;
-    spt::recv_stream stream(threads, config);
+    spt::recv_stream stream(reader(threads), config);
     const std::vector<std::byte> bytes = packets(1);
     stream.add_memory(bytes);
     spt::received_heap heap;
@@ -123,7 +131,7 @@ TEST(a_heap_is_moved_and_given_back_once)
     static_assert(!std::is_copy_constructible_v<spt::received_heap>);
     const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(3);
-    spt::recv_stream stream(threads);
+    spt::recv_stream stream(reader(threads));
     stream.add_memory(bytes);
     spt::received_heap one = stream.get_heap(), other = std::move(one);
     CHECK(!one && other && other->cnt == 1);
@@ -139,7 +147,7 @@ TEST(items_are_listed_where_there_is_room)
 {
     const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(1, false);
-    spt::recv_stream stream(threads);
+    spt::recv_stream stream(reader(threads));
     stream.add_memory(bytes);
     const spt::received_heap heap = stream.get_heap();
     std::vector<spt::received_item> room(heap->n_pointers);
@@ -158,7 +166,7 @@ TEST(values_of_another_type_are_refused)
     sender.send(spt::heap(items));
     const std::vector<std::byte> bytes = sent_to(sender);
     const spt::thread_pool threads;
-    spt::recv_stream stream(threads);
+    spt::recv_stream stream(reader(threads));
     stream.add_memory(bytes);
     const spt::received_heap heap = stream.get_heap();
     spt::item_group group;
@@ -187,14 +195,14 @@ TEST(heaps_are_kept_in_a_pool_and_in_mapped_memory)
     spt::recv_config config;
     config.heaps.memory = pool.memory();
     {
-        spt::recv_stream stream(threads, config);
+        spt::recv_stream stream(reader(threads), config);
         stream.add_memory(bytes);
         CHECK_EQUAL(check_heaps(stream), 10);
     }
     CHECK(pool.stats().gets >= 10 && pool.stats().in_use == 0);
     const spt::mmap_config mapping;
     config.heaps.memory = spt::mmap_memory(mapping);
-    spt::recv_stream stream(threads, config);
+    spt::recv_stream stream(reader(threads), config);
     stream.add_memory(bytes);
     CHECK_EQUAL(check_heaps(stream), 10);
     spt::memory_pool_config wrong;
@@ -230,7 +238,7 @@ template <class Place> static void check_chunks(Place &where)
     CHECK_EQUAL(n, 2, stream.chunk_stats().chunks, 2);
 }
 
-TEST(functions_and_function_objects_say_where_heaps_belong)
+TEST_ONCE(functions_and_function_objects_say_where_heaps_belong)
 {
     std::size_t n = 0;
     auto counting = [&](spt::place_data &data) {
@@ -253,7 +261,7 @@ template <class T>
 concept can_be_taken_in =
     requires(spt::item_group &group, T heap) { group.update(std::forward<T>(heap)); };
 
-TEST(temporaries_are_refused_when_compiling)
+TEST_ONCE(temporaries_are_refused_when_compiling)
 {
     static_assert(can_place<void (&)(spt::place_data &)>);
     static_assert(can_be_read<std::vector<char> &> && !can_be_read<std::vector<char>>);
@@ -261,12 +269,13 @@ TEST(temporaries_are_refused_when_compiling)
     static_assert(can_be_taken_in<spt::received_heap &>);
     static_assert(!can_be_taken_in<spt::received_heap>);
     static_assert(!std::is_constructible_v<spt::recv_stream, spt::thread_pool>);
+    static_assert(std::is_constructible_v<spt::recv_stream, spt::no_thread_t>);
     auto lambda = [](spt::place_data &) {};
     static_assert(can_place<decltype(lambda) &> && !can_place<decltype(lambda)>);
     (void)lambda;
 }
 
-TEST(a_ring_of_chunks_is_as_in_c)
+TEST_ONCE(a_ring_of_chunks_is_as_in_c)
 {
     spt::chunk_ring ring(1);
     std::array<std::int16_t, 4> samples{};

@@ -274,6 +274,7 @@ TEST(the_descriptor_is_readable_while_there_is_something_to_get)
     begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
     struct pollfd event = {.fd = spt_recv_stream_fd(receiver), .events = POLLIN};
     CHECK_EQUAL(get_none(0), SPT_PENDING, poll(&event, 1, 0), 0);
+    CHECK_EQUAL(spt_recv_stream_fd(receiver), event.fd, poll(&event, 1, 0), 0); /* asked again */
     for (uint64_t cnt = 1; cnt <= 6; cnt += 2) {
         send_heaps(cnt, cnt + 1);
         for (uint64_t i = 0; i < 2; i++) {

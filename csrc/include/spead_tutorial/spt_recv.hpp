@@ -6,7 +6,7 @@
  * 1. received heaps: lent by a stream, and given back
  * 2. items: what is in a received heap
  * 3. memory for heaps: mapped, or kept in a pool to be used again
- * 4. streams: heaps received by a worker thread
+ * 4. streams: heaps received by a worker thread, or by who asks for them
  * 5. rings of chunks: memory that many heaps share
  * 6. streams of chunks: every heap to its place
  *
@@ -268,14 +268,14 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
      * Make a stream. Without a reader it receives nothing. Throws what
      * :c:func:`spt_recv_stream_create` answers.
      *
-     * :param pool: Borrowed until the stream is destroyed.
+     * :param who: A pool, borrowed until the stream is destroyed, or :cpp:var:`no_thread`: who asks
+     *     for a heap reads then.
      * :param config: Copied; its memory is borrowed until the last heap is given back.
      */
-    explicit recv_stream(const thread_pool &pool, const recv_config &config = {})
-        : owner(taken, detail::made(spt_recv_stream_create, pool.get(), &config))
+    explicit recv_stream(worker who, const recv_config &config = {})
+        : owner(taken, detail::made(spt_recv_stream_create, who.get(), &config))
     {
     }
-    explicit recv_stream(const thread_pool &&pool, const recv_config &config = {}) = delete;
 
     /**
      * Receive from a UDP port. Throws what :c:func:`spt_recv_stream_add_udp` answers.
