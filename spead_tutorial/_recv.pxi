@@ -490,8 +490,8 @@ cdef class HeapStream(ReceiveStream):
     cdef dict flavours
     cdef type Heap  # of those that are complete
 
-    def _open(self, ThreadPool pool not None, config, ring_config, type Heap):
-        """Make the stream as it is configured, of heaps of that type."""
+    def _open(self, ThreadPool pool, config, ring_config, type Heap):
+        """Make the stream as it is configured, of heaps of that type; None: who gets them reads."""
         cdef spt_error err
         cdef spt_recv_config c
         cdef spt_thread_pool *c_pool = to_pool(pool)
@@ -551,6 +551,9 @@ cdef class HeapStream(ReceiveStream):
     def get_nowait(self):
         """Return the next heap, if there is one.
 
+        A stream without a thread reads for it what has arrived: a bounded share at a time, so that
+        there may be more to read after `Empty`, of which `fd` tells.
+
         Returns
         -------
         Heap or IncompleteHeap
@@ -577,7 +580,9 @@ cdef class HeapStream(ReceiveStream):
     def fd(self):
         """A file descriptor that is readable while `get` need not wait.
 
-        It belongs to the stream: it is to be polled, not to be read.
+        It belongs to the stream: it is to be polled, not to be read. That of a stream without a
+        thread is readable at first, and whenever something has arrived, of which there may be no
+        heap yet: then `get_nowait` reads it.
         """
         cdef int fd
         self.check_made()

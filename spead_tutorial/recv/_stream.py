@@ -292,10 +292,14 @@ class Stream(Readers, HeapStream):
     the stream has. At the end of a ``with`` block it is stopped. What becomes of every packet is
     in its `stats`.
 
+    A stream without a pool has no thread: whoever asks for a heap reads the sockets, and has it
+    while its data is in the cache of this core. What arrives meanwhile waits in the socket's
+    buffer, and is lost where that is full.
+
     Parameters
     ----------
-    thread_pool : ThreadPool
-        Whose threads do it; kept alive.
+    thread_pool : ThreadPool or None
+        Whose threads do it; kept alive. None: the threads that ask for heaps, in turn.
     config : StreamConfig
         How packets become heaps; copied. By default ``StreamConfig()``.
     ring_config : RingStreamConfig
@@ -329,7 +333,7 @@ class Stream(Readers, HeapStream):
 
     def __init__(
         self,
-        thread_pool: ThreadPool,
+        thread_pool: ThreadPool | None,
         config: StreamConfig | None = None,
         ring_config: RingStreamConfig | None = None,
     ) -> None:

@@ -16,7 +16,8 @@ from spead_tutorial._types import Empty, Full, Stopped
 
 __all__ = ["ChunkRingbuffer", "Stream"]
 
-_IN_A_ROW = 64  # heaps, before other tasks have their turn
+_IN_A_ROW = 64  # heaps, before other tasks have their turn,
+_READING = 16  # of which one that has to be read counts as so many
 
 
 async def _readable(loop: asyncio.AbstractEventLoop, fd: int) -> None:
@@ -36,8 +37,9 @@ class Stream(recv.Stream):
 
     Parameters
     ----------
-    thread_pool : ThreadPool
-        Whose threads do it; kept alive.
+    thread_pool : ThreadPool or None
+        Whose threads do it; kept alive. None: the event loop watches the sockets, and who waits
+        for a heap reads, a few times before other tasks have their turn.
     config : StreamConfig
         How packets become heaps; copied. By default ``StreamConfig()``.
     ring_config : RingStreamConfig
@@ -46,12 +48,13 @@ class Stream(recv.Stream):
 
     def __init__(
         self,
-        thread_pool: ThreadPool,
+        thread_pool: ThreadPool | None,
         config: recv.StreamConfig | None = None,
         ring_config: recv.RingStreamConfig | None = None,
     ) -> None:
         super().__init__(thread_pool, config, ring_config)
-        self._got = 0
+        self._reads = thread_pool is None
+        self._done = 0  # since other tasks had their turn
         self._turn: asyncio.Lock | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -75,14 +78,16 @@ class Stream(recv.Stream):
             self._turn, self._loop = asyncio.Lock(), loop
         async with self._turn:
             # Where heaps are always ready, nothing else would have its turn: no timeout, no Ctrl-C.
-            self._got += 1
-            if self._got % _IN_A_ROW == 0:
+            if self._done >= _IN_A_ROW:
+                self._done = 0
                 await asyncio.sleep(0)
+            self._done += _READING if self._reads and self._ready() == 0 else 1
             while True:
                 try:
                     return self.get_nowait()
                 except Empty:
                     self._waiting()
+                    self._done = 0
                     await _readable(loop, self.fd)
 
     def __aiter__(self) -> AsyncIterator[HeapBase]:

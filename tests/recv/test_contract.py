@@ -31,7 +31,17 @@ NINE = (
 )
 
 
-@pytest.fixture(params=PACKAGES)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests for both, and those of streams for ours without a thread, too."""
+    if "has_thread" in metafunc.fixturenames:
+        kinds = [*((name, True) for name in PACKAGES), ("spead_tutorial", False)]
+        ids = [*PACKAGES, "spead_tutorial without a thread"]
+        metafunc.parametrize(("package", "has_thread"), kinds, ids=ids, indirect=["package"])
+    elif "package" in metafunc.fixturenames:
+        metafunc.parametrize("package", PACKAGES, indirect=True)
+
+
+@pytest.fixture
 def package(request: pytest.FixtureRequest) -> ModuleType:
     """Spead2, or ours, with the receiver imported."""
     importlib.import_module(f"{request.param}.recv.asyncio")
@@ -44,8 +54,14 @@ def recv(package: ModuleType) -> Any:
 
 
 @pytest.fixture
-def pool(package: ModuleType) -> Any:
+def threads(package: ModuleType) -> Any:
     return package.ThreadPool()
+
+
+@pytest.fixture
+def pool(threads: Any, has_thread: bool) -> Any:
+    """Who reads."""
+    return threads if has_thread else None
 
 
 def part(cnt: int, length: int = 40) -> bytes:
@@ -280,8 +296,8 @@ def test_a_stream_is_its_own_iterator_and_ends_with_its_reader(recv, pool, packa
             get()
 
 
-def test_the_ring_says_how_full_it_is(recv, pool):
-    stream = recv.Stream(pool, ring_config=recv.RingStreamConfig(heaps=3))
+def test_the_ring_says_how_full_it_is(recv, threads):
+    stream = recv.Stream(threads, ring_config=recv.RingStreamConfig(heaps=3))
     assert isinstance(stream.ringbuffer, recv.Stream.Ringbuffer)
     assert (stream.ringbuffer.size(), stream.ringbuffer.capacity()) == (0, 3)
     stream.add_buffer_reader(b"".join(heap(cnt) for cnt in range(10)))

@@ -29,18 +29,29 @@ from support.ref_encode import one_packet as heap
 from support.sockets import udp_socket
 
 
-def full(recv_stream: recv.Stream) -> recv.Stream:
-    """Have its ring full, and its reader wait."""
-    recv_stream.add_buffer_reader(b"".join(heap(cnt) for cnt in range(20)))
-    while recv_stream.stats.worker_blocked == 0:
+def full(pool: spead_tutorial.ThreadPool | None) -> recv.Stream:
+    """A stream whose ring is full, and whose reader waits."""
+    stream = recv.Stream(pool)
+    stream.add_buffer_reader(b"".join(heap(cnt) for cnt in range(20)))
+    if pool is None:
+        stream.get()
+    while stream.stats.worker_blocked == 0:
         os.sched_yield()
-    return recv_stream
+    return stream
 
 
 @pytest.fixture
-def pool() -> Iterator[spead_tutorial.ThreadPool]:
-    with spead_tutorial.ThreadPool() as pool:
-        yield pool
+def threads() -> Iterator[spead_tutorial.ThreadPool]:
+    with spead_tutorial.ThreadPool() as threads:
+        yield threads
+
+
+@pytest.fixture(params=["", "without a thread"])
+def pool(
+    request: pytest.FixtureRequest, threads: spead_tutorial.ThreadPool
+) -> spead_tutorial.ThreadPool | None:
+    """Who reads."""
+    return None if request.param else threads
 
 
 @pytest.fixture
@@ -62,10 +73,10 @@ def udp(stream: recv.Stream, sender: socket.socket) -> None:
 
 def test_streams_are_deleted_in_every_state(pool, sender):
     recv.Stream(pool)
-    full(recv.Stream(pool))
+    full(pool)
     with_reader = recv.Stream(pool)
     udp(with_reader, sender)
-    stopped = full(recv.Stream(pool))
+    stopped = full(pool)
     stopped.stop()
     waiting = recv.Stream(pool, recv.StreamConfig(explicit_start=True))
     waiting.add_buffer_reader(heap(1))
@@ -107,7 +118,7 @@ def test_a_with_block_stops_its_stream_which_takes_no_reader_then(pool, sender):
 
 def test_a_stream_ends_with_its_pool(sender):
     pool = spead_tutorial.ThreadPool()
-    streams = [recv.Stream(pool), full(recv.Stream(pool))]
+    streams = [recv.Stream(pool), full(pool)]
     udp(streams[0], sender)
     with ThreadPoolExecutor(1) as threads:
         ended = threads.submit(list, streams[0])
@@ -118,9 +129,9 @@ def test_a_stream_ends_with_its_pool(sender):
         recv.Stream(pool).add_buffer_reader(heap(1))
 
 
-def test_a_full_ring_keeps_no_other_stream_of_its_pool_waiting(pool):
-    blocked = full(recv.Stream(pool))
-    other = recv.Stream(pool)
+def test_a_full_ring_keeps_no_other_stream_of_its_pool_waiting(threads):
+    blocked = full(threads)
+    other = recv.Stream(threads)
     other.add_buffer_reader(heap(5) + heap(6))
     assert [heap.cnt for heap in other] == [5, 6]
     assert [heap.cnt for heap in blocked] == list(range(20))
@@ -189,8 +200,10 @@ import os, signal, socket, sys
 import spead_tutorial
 from spead_tutorial import recv
 
+has_thread = sys.argv[2] == "True"
+
 def make():
-    stream = recv.Stream(spead_tutorial.ThreadPool())
+    stream = recv.Stream(spead_tutorial.ThreadPool() if has_thread else None)
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind(("127.0.0.1", 0))
     stream.add_udp_reader(sock)
@@ -202,7 +215,10 @@ stream, address = make()
 """
 
 
-def test_getting_can_be_interrupted_and_goes_on_and_a_forked_child_has_to_make_its_own(tmp_path):
+@pytest.mark.parametrize("has_thread", [True, False])
+def test_getting_can_be_interrupted_and_goes_on_and_a_forked_child_has_to_make_its_own(
+    tmp_path, has_thread
+):
     done = run_script(
         STREAM
         + """
@@ -236,13 +252,15 @@ print("child" if child == 0 else "parent", cnt, flush=True)
 """,
         tmp_path,
         heap(7).hex(),
+        str(has_thread),
     )
     assert (done.returncode, done.stdout) == (0, "interrupted\nchild 7\nparent 7\n")
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("has_thread", [True, False])
 @pytest.mark.parametrize("end", ["sys.exit(3)", pytest.param("pass", marks=pytest.mark.thorough)])
-def test_a_program_ends_although_its_streams_receive(tmp_path, end):
+def test_a_program_ends_although_its_streams_receive(tmp_path, has_thread, end):
     done = run_script(
         STREAM
         + f"""
@@ -257,6 +275,7 @@ heap = full.get()
 """,
         tmp_path,
         heap(7).hex(),
+        str(has_thread),
     )
     assert (done.returncode, done.stderr) == (0 if end == "pass" else 3, "")
 
@@ -326,7 +345,10 @@ def test_streams_that_have_gone_leave_nothing_open(pool, sender):
         asyncio.run(stream.get())
         with pytest.raises(OSError, match="port"):
             stream.add_udp_reader(sender.getpeername()[1], bind_hostname="127.0.0.1")
-        assert select.select([stream.fd], [], [], 0)[0] == []
+        fd = stream.fd
+        with pytest.raises(spead_tutorial.Empty):
+            stream.get_nowait()
+        assert select.select([fd], [], [], 0)[0] == []
 
     use()
     gc.collect()

@@ -6,6 +6,7 @@ import copy
 import errno
 import gc
 import logging
+import os
 import pickle
 import re
 import socket
@@ -24,9 +25,15 @@ N_SAMPLES = 20_000
 
 
 @pytest.fixture
-def pool():
+def threads():
     with st.ThreadPool() as made:
         yield made
+
+
+@pytest.fixture(params=["", "without a thread"])
+def pool(request, threads):
+    """Who reads."""
+    return None if request.param else threads
 
 
 @pytest.fixture
@@ -172,11 +179,13 @@ def test_a_socket_that_fails_ends_the_stream_and_that_is_said_once(pool, caplog,
     assert caplog.messages == ["a socket failed, which ended the stream: Input/output error"]
 
 
-def test_a_reader_takes_no_packet_that_is_longer_than_it_allows_whatever_others_do(pool, listening):
+def test_a_reader_takes_no_packet_that_is_longer_than_it_allows_whatever_others_do(
+    threads, listening
+):
     items = group()
     items["samples"].value = samples(0)
     packets = list(send.PacketGenerator(items.get_heap(), 1, 1472))
-    with recv.Stream(pool) as receiver, udp_socket() as strict:
+    with recv.Stream(threads) as receiver, udp_socket() as strict:
         receiver.add_udp_reader(listening)
         receiver.add_udp_reader(strict, max_size=100)
         receiver.add_udp_reader(port := free_port(), max_size=100, bind_hostname="127.0.0.1")
@@ -191,10 +200,10 @@ def test_a_reader_takes_no_packet_that_is_longer_than_it_allows_whatever_others_
     assert stats.malformed_surplus == 2
 
 
-def test_other_tasks_have_their_turn_while_heaps_are_always_ready(pool):
+def test_other_tasks_have_their_turn_while_heaps_are_always_ready(threads):
     async def others_turns():
         config = recv.RingStreamConfig(heaps=400)
-        stream = recv_asyncio.Stream(pool, ring_config=config)
+        stream = recv_asyncio.Stream(threads, ring_config=config)
         stream.add_buffer_reader(in_memory(300))
         while stream.stats.heaps < 300:
             await asyncio.sleep(0)
@@ -204,3 +213,25 @@ def test_other_tasks_have_their_turn_while_heaps_are_always_ready(pool):
     came = asyncio.run(others_turns())
     assert came[0] is False
     assert came[-1] is True
+
+
+def test_without_a_thread_other_tasks_have_their_turn_after_a_few_reads():
+    async def others_turns():
+        stream = recv_asyncio.Stream(None, ring_config=recv.RingStreamConfig(heaps=1))
+        stream.add_buffer_reader(in_memory(10))
+        turned = asyncio.Event()
+        asyncio.get_running_loop().call_soon(turned.set)
+        return [turned.is_set() async for _ in stream]
+
+    came = asyncio.run(others_turns())
+    assert came == 4 * [False] + 6 * [True]
+
+
+def test_a_stream_without_a_thread_starts_none_and_reads_only_what_it_is_asked_for(listening):
+    before = len(os.listdir("/proc/self/task"))
+    with recv.Stream(None) as receiver, send.UdpStream(None, [listening.getsockname()]) as sender:
+        receiver.add_udp_reader(listening)
+        send_heaps(sender, 1)
+        assert receiver.stats.packets_received == 0
+        assert receiver.get_nowait().cnt == 1
+        assert len(os.listdir("/proc/self/task")) == before
