@@ -306,6 +306,8 @@ cdef dict counted(const spt_recv_stats *c):
         # The ring.
         "ring_dropped": c.ring_dropped,
         "longest_ring_wait_ns": c.longest_ring_wait_ns,
+        # Without a thread.
+        "longest_unread_ns": c.longest_unread_ns,
     }
 
 

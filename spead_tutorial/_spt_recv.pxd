@@ -117,7 +117,7 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         spt_receive_stats sockets
         uint64_t after_end, batches, max_batch
         uint64_t incomplete_dropped, incomplete_cnt, incomplete_received, incomplete_length
-        uint64_t ring_dropped, ring_waits, longest_ring_wait_ns
+        uint64_t ring_dropped, ring_waits, longest_ring_wait_ns, longest_unread_ns
         int sys_errno
 
     void spt_recv_stream_stats "WITHOUT_GIL(spt_recv_stream_stats)"(

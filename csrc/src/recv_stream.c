@@ -40,6 +40,8 @@ struct spt_recv_stream {
     pthread_mutex_t stop_lock;
     pthread_mutex_t lock;
     spti_intake intake;
+    size_t n_reading;  /* threads, where there are none of a pool */
+    spti_waits unread; /* until one of them does */
     reader *readers;
     bool started;
 };
@@ -63,6 +65,7 @@ static void tell(spt_recv_stream *s, bool ended)
 static void end(spt_recv_stream *s)
 {
     spti_intake_end(&s->intake);
+    spti_waits_note(&s->unread, false);
     spti_heap_ring_end(&s->ring);
     spti_heap_ring_recycle(&s->ring); /* who gives one back from now on recycles it */
 }
@@ -140,8 +143,10 @@ static spt_status attach(spt_recv_stream *s, reader *r, spt_error *err)
 {
     SPTI_TRY(spti_task_attach(s->pool, &r->task, err));
     spti_task_wake(&r->task);
-    if (s->own_pool != NULL)
+    if (s->own_pool != NULL) {
         spti_pool_signal(s->own_pool);
+        spti_waits_note(&s->unread, s->n_reading == 0);
+    }
     return SPT_OK;
 }
 
@@ -235,23 +240,38 @@ static spt_status get(spt_recv_stream *s, int64_t timeout_ns, spt_received_heap 
     return status;
 }
 
+/* A thread begins to read, or ends. Where an event loop looks out for packets none need. */
+static void note_reading(spt_recv_stream *s, bool begins, bool watched)
+{
+    pthread_mutex_lock(&s->lock);
+    s->n_reading += begins ? 1 : (size_t)-1;
+    spti_waits_note(&s->unread, s->n_reading == 0 && !watched && !has_ended(s));
+    pthread_mutex_unlock(&s->lock);
+}
+
 /* Read, until there is a heap. What is left then is for another thread, or an event loop. */
 static spt_status get_by_reading(spt_recv_stream *s, int64_t timeout_ns, spt_received_heap **heap)
 {
     uint64_t deadline_ns = spti_deadline(timeout_ns);
     spti_help help = SPTI_HELP_MORE;
     spt_status status;
+    int i = 0;
     __atomic_add_fetch(&s->n_getting, 1, __ATOMIC_SEQ_CST);
-    for (int i = 0; (status = get(s, 0, heap)) == SPT_PENDING; i++) {
+    for (; (status = get(s, 0, heap)) == SPT_PENDING; i++) {
+        if (i == 0)
+            note_reading(s, true, false);
         bool wait = timeout_ns != 0 && spti_now_ns() < deadline_ns;
         bool go_on = wait ? help != SPTI_HELP_SIGNAL : help == SPTI_HELP_MORE && i < MOST_RUNS;
         if (!go_on)
             break;
         help = spti_pool_help(s->own_pool, wait ? deadline_ns : 0, true);
     }
-    bool others = __atomic_sub_fetch(&s->n_getting, 1, __ATOMIC_SEQ_CST) > 0 ||
-                  __atomic_load_n(&s->own_fd_used, __ATOMIC_SEQ_CST);
-    if (others && (status != SPT_PENDING || help == SPTI_HELP_MORE))
+    bool more = status != SPT_PENDING || help == SPTI_HELP_MORE;
+    bool watched = __atomic_load_n(&s->own_fd_used, __ATOMIC_SEQ_CST);
+    bool others = __atomic_sub_fetch(&s->n_getting, 1, __ATOMIC_SEQ_CST) > 0;
+    if (i > 0)
+        note_reading(s, false, watched && !more);
+    if ((others || watched) && more)
         spti_pool_signal(s->own_pool);
     return status;
 }
@@ -425,6 +445,7 @@ void spt_recv_stream_stats(spt_recv_stream *stream, spt_recv_stats *stats)
     *stats = stream->intake.stats;
     stats->ring_waits = stream->intake.waits.n;
     stats->longest_ring_wait_ns = stream->intake.waits.longest_ns;
+    stats->longest_unread_ns = stream->unread.longest_ns;
     spt_depacketizer_account(stream->intake.depacketizer, &stats->account);
     for (const reader *r = stream->readers; r != NULL; r = r->next)
         add_stats(r, &stats->sockets);

@@ -287,6 +287,26 @@ TEST(the_descriptor_is_readable_while_there_is_something_to_get)
     CHECK_EQUAL(poll(&event, 1, 2000), 1, get_none(0), SPT_DONE, poll(&event, 1, 0), 1);
 }
 
+TEST(how_long_nobody_read_is_counted_but_for_when_an_event_loop_would)
+{
+    begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
+    CHECK_EQUAL(stats().longest_unread_ns, 0);
+    send_heaps(1, 1);
+    check_heaps(1, 1);
+    uint64_t before = stats().longest_unread_ns; /* since there is a reader */
+    CHECK_EQUAL(before > 0, check_case == 1);
+    usleep((useconds_t)(before / 1000) + 2000);
+    spt_recv_stream_stop(receiver);
+    CHECK_EQUAL(stats().longest_unread_ns > before, check_case == 1);
+
+    begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
+    struct pollfd event = {.fd = spt_recv_stream_fd(receiver), .events = POLLIN};
+    CHECK_EQUAL(get_none(0), SPT_PENDING);
+    before = stats().longest_unread_ns;
+    CHECK_EQUAL(poll(&event, 1, (int)(before / 1000000) + 2), 0, get_none(0), SPT_PENDING);
+    CHECK_EQUAL(stats().longest_unread_ns, before);
+}
+
 TEST(a_datagram_that_is_too_long_or_no_packet_is_counted)
 {
     static const uint8_t datagram[3000] = {0x53, 4};

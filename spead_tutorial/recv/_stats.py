@@ -129,6 +129,10 @@ class StreamStats(Mapping[str, int]):
     ring_dropped, longest_ring_wait_ns : int
         Heaps that were dropped because the ring was full; the longest time, in ns, that a reader
         waited for it.
+    longest_unread_ns : int
+        Of a stream without a thread, the longest time, in ns, in which nobody read its sockets,
+        until somebody did; times in which an event loop watched them do not count. With a thread
+        it is 0.
     """
 
     __slots__ = ("_places", "_values", "config")
@@ -337,15 +341,18 @@ def _heap_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
 
 def _socket_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
     if stats["socket_buffer"]:
-        runs = _runs(stats)
-        buffer = f"a buffer of {stats['socket_buffer'] // 2} bytes"
-        yield (
-            stats["socket_dropped"],
-            f"dropped for want of room in {buffer}{f', in {runs}' if runs else ''}",
-        )
+        runs = f", in {_runs(stats)}" if _runs(stats) else ""
+        unread = f", not read for up to {_unread(stats)}" if stats["longest_unread_ns"] else ""
+        buffer = f"a buffer of {stats['socket_buffer'] // 2} bytes{unread}"
+        yield stats["socket_dropped"], f"dropped for want of room in {buffer}{runs}"
     if stats["worker_blocked"]:
         longest = f"the longest for {stats['longest_ring_wait_ns'] / 1e6:.3g} ms"
         yield stats["worker_blocked"], f"waits until the program took a heap, {longest}"
+
+
+def _unread(stats: _Counts) -> str:
+    """The longest time in which a stream without a thread was not asked for heaps."""
+    return f"{stats['longest_unread_ns'] / 1e6:.3g} ms"
 
 
 def _runs(stats: _Counts) -> str:
@@ -372,12 +379,16 @@ def _lost_here(stats: _Counts) -> Iterator[str]:
 
 
 def _dropped_by_socket(stats: _Counts) -> str:
-    is_slow = any(stats.get(name) for name in ("worker_blocked", "chunk_waits", "room_waits"))
-    why = "the program took heaps too slowly, and " if is_slow else ""
+    why, faster = "", "receive faster"
+    if stats["longest_unread_ns"]:  # there is no worker: what is read at once may fill the ring
+        why = f"the program asked for no heap for up to {_unread(stats)}, and "
+        faster = "have a thread pool receive"
+    elif any(stats.get(name) for name in ("worker_blocked", "chunk_waits", "room_waits")):
+        why = "the program took heaps too slowly, and "
     what = f"{stats['socket_dropped']} {_runs(stats) or 'packets'}"
     more = max(_LEAST_RMEM_MAX, 1 << stats["socket_buffer"].bit_length())
     return (
-        f"{why}the socket had no room for {what}: send more slowly or receive faster, or ask for a"
+        f"{why}the socket had no room for {what}: send more slowly or {faster}, or ask for a"
         f" larger buffer, which 'sysctl -w net.core.rmem_max={more}' allows"
     )
 

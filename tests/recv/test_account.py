@@ -62,6 +62,11 @@ def test_where_nothing_is_missing_it_says_so(names, given, row):
         ({"socket_dropped": 7}, "'sysctl -w net.core.rmem_max=67108864'"),
         ({"socket_dropped": 7, "socket_buffer": 1 << 28}, "rmem_max=536870912"),
         ({"socket_dropped": 7, "worker_blocked": 1}, "the program took heaps too slowly"),
+        (
+            {"socket_dropped": 7, "worker_blocked": 1, "longest_unread_ns": 12_345_678},
+            "no heap for up to 12.3 ms, and the socket had no room for 7 packets: send more slowly"
+            " or have a thread pool receive",
+        ),
         ({"socket_dropped": 7, "incomplete_heaps_evicted": 3}, "the socket had no room"),
         ({"ring_dropped": 2}, "the full ring dropped 2 heaps: take them faster"),
         (
@@ -101,6 +106,14 @@ def test_with_receive_offload_it_says_how_large_what_was_dropped_is(names):
     account = Account(counts(names, socket_buffer=2000, **given))
     assert "no room for 3 runs of 2.5 packets on average" in account.conclusion
     assert "3  dropped for want of room in a buffer of 1000 bytes, in runs of 2.5" in str(account)
+
+
+def test_without_a_thread_it_says_how_long_nobody_read(names):
+    account = Account(counts(names, socket_buffer=2000, longest_unread_ns=4_000_000))
+    assert account.is_whole
+    assert "0  dropped for want of room in a buffer of 1000 bytes, not read for up to 4 ms" in str(
+        account
+    )
 
 
 @pytest.mark.parametrize("seed", range(5))

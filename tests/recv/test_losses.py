@@ -9,6 +9,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import spead_tutorial
 from spead_tutorial import recv
 from support import ref_encode
@@ -25,9 +27,10 @@ def received(data: list[bytes]) -> tuple[Any, Any]:
     return heaps, stream.stats
 
 
-def test_what_the_kernel_dropped_is_counted_and_all_that_was_sent_is_accounted_for():
+@pytest.mark.parametrize("has_thread", [True, False])
+def test_what_the_kernel_dropped_is_counted_and_all_that_was_sent_is_accounted_for(has_thread):
     ring = recv.RingStreamConfig(heaps=1)
-    stream = recv.Stream(spead_tutorial.ThreadPool(), ring_config=ring)
+    stream = recv.Stream(spead_tutorial.ThreadPool() if has_thread else None, ring_config=ring)
     n_sent = 3000
     with udp_socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 10000)
@@ -48,6 +51,7 @@ def test_what_the_kernel_dropped_is_counted_and_all_that_was_sent_is_accounted_f
     assert stats.packets_received + stats.socket_dropped == n_sent
     assert got == stats.heaps == stats.packets_placed
     assert stats.worker_blocked > 0
+    assert (stats.longest_unread_ns > 0) == (not has_thread)
 
 
 def resident_bytes() -> int:

@@ -819,6 +819,12 @@ typedef struct spt_recv_stats {
     uint64_t ring_waits;
     /** ns that the longest of these waits took. */
     uint64_t longest_ring_wait_ns;
+    /**
+     * Without a thread: ns that the longest time took in which nobody read the sockets, though
+     * there may have been something; 0 with one. That ended with the next read. Where a read has
+     * found no more, and :c:func:`spt_recv_stream_fd` is used, that is watched, and none begins.
+     */
+    uint64_t longest_unread_ns;
     /** The ``errno`` with which a socket failed, which ended the stream; else 0. */
     int sys_errno;
 } spt_recv_stats;
