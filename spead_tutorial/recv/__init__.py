@@ -2,9 +2,10 @@
 """Receiving heaps: streams, and what they are made of.
 
 A program makes a `spead_tutorial.ThreadPool` and a `Stream`, adds a reader to it, and iterates over
-the heaps that arrive; an `spead_tutorial.ItemGroup` is updated with each of them. Where heaps are
-small, a `ChunkRingStream` gathers many of them in a `Chunk`. Streams for
-coroutines are in `spead_tutorial.recv.asyncio`.
+the heaps that arrive; an `spead_tutorial.ItemGroup` is updated with each of them. Without a pool
+the stream has no thread, and the program reads while it waits. Where heaps are small, a
+`ChunkRingStream` gathers many of them in a `Chunk`. Streams for coroutines are in
+`spead_tutorial.recv.asyncio`.
 """
 
 from spead_tutorial._core import Chunk, HeapBase, IncompleteHeap, RawItem
