@@ -110,18 +110,19 @@ _STUCK = """[...document.querySelectorAll('body *')]
 
 
 def few_of_all_kinds() -> list[str]:
-    """Choose pages, small ones first, that have all elements, and all classes of the site's styles.
+    """Choose pages, small ones first, that have all elements and classes of the site's styles.
 
     What the theme alone styles is on other pages, too: `make thorough` looks at them.
     """
-    styles = "".join(path.read_text() for path in (ROOT / "docs" / "_static").glob("*.css"))
-    styled = {"", *re.findall(r"\.([A-Za-z_][\w-]*)", styles)}
+    sheets = "".join(path.read_text() for path in (ROOT / "docs" / "_static").glob("*.css"))
+    selectors = re.sub(r"/\*.*?\*/|\{[^{}]*\}", " ", sheets, flags=re.DOTALL)
+    styled = set(re.findall(r"\.?[A-Za-z][\w-]*", selectors))
     kinds, sizes = {}, {}
     for path in PAGES:
         html = (SITE / path).read_text()
-        tags = set(re.findall(r'<(\w+)(?=[\s>])(?:[^>]*?\sclass="([^"]*)")?', html))
-        kinds[path] = {(tag, one) for tag, words in tags for one in ("", *words.split())}
-        kinds[path] = {(tag, one) for tag, one in kinds[path] if one in styled}
+        elements = re.findall(r'<(\w+)(?=[\s>])(?:[^>]*?\sclass="([^"]*)")?', html)
+        names = {f".{name}" for _, classes in elements for name in classes.split()}
+        kinds[path] = styled & (names | {tag for tag, _ in elements})
         sizes[path] = len(html)
     few: list[str] = []
     left = set().union(*kinds.values())
