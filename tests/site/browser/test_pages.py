@@ -4,10 +4,10 @@
 import collections
 import dataclasses
 import functools
+import html
 import itertools
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -18,65 +18,46 @@ from support import ROOT
 from support.browser import PAGES, few_of_all_kinds
 
 NAMES = notebooks.names(ROOT / notebooks.FOLDER)
-_LEVELS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_LINKS = {"a": "href", "link": "href", "img": "src", "script": "src", "source": "src"}
 _FILES = re.compile(r"\.(svg|png|jpe?g|gif|webp)$", re.I)
 FEW = few_of_all_kinds()
 
 
-@dataclasses.dataclass
-class Page(HTMLParser):
+@dataclasses.dataclass(frozen=True)
+class Page:
     """What is on a page."""
 
-    lang: str | None = None
-    title: str = ""
-    headings: list[tuple[int, str]] = dataclasses.field(default_factory=list)
-    ids: list[str] = dataclasses.field(default_factory=list)
-    links: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-    images: list[tuple[str, str]] = dataclasses.field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-        self._open: list[str] = []  # the elements around it whose text is wanted
-        self._drawing = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = {name: value or "" for name, value in attrs}
-        if tag == "html":
-            self.lang = named.get("lang")
-        elif tag in _LEVELS:
-            self.headings.append((int(tag[1]), ""))
-        elif tag == "img":
-            self.images.append((named.get("src", ""), named.get("alt", "")))
-        elif tag == "svg":
-            self._drawing += 1
-        if tag in (*_LEVELS, "title"):
-            self._open.append(tag)
-        if "id" in named:
-            self.ids.append(named["id"])
-        if _LINKS.get(tag) in named:
-            self.links.append((tag, named[_LINKS[tag]]))
-
-    def handle_endtag(self, tag: str) -> None:
-        if self._open and self._open[-1] == tag:
-            self._open.pop()
-        self._drawing -= tag == "svg"
-
-    def handle_data(self, data: str) -> None:
-        if not self._open or self._drawing:
-            return
-        if self._open[-1] == "title":
-            self.title += data
-        else:
-            level, text = self.headings[-1]
-            self.headings[-1] = (level, text + data)
+    lang: str
+    title: str
+    headings: list[tuple[int, str]]
+    ids: list[str]
+    links: list[tuple[str, str]]
+    images: list[tuple[str, str]]
 
 
 @functools.cache
 def read(path: Path) -> Page:
-    page = Page()
-    page.feed(path.read_text())
-    return page
+    """Find what is on a page, whose HTML is as docutils and Jinja write it."""
+    text = re.sub(r"(?s)(<script\b[^>]*>).*?</script>|<!--.*?-->", r"\1", path.read_text())
+    headings = re.findall(r"(?s)<h([1-6])\b[^>]*>(.*?)</h\1>", text)
+    links = re.findall(r'<(a|link)\b[^>]*?\shref="([^"]*)"', text)
+    links += re.findall(r'<(img|script|source)\b[^>]*?\ssrc="([^"]*)"', text)
+    return Page(
+        lang=attribute(text, "lang"),
+        title=text.partition("<title>")[2].partition("</title>")[0],
+        headings=[(int(level), re.sub(r"<[^>]*>", "", words)) for level, words in headings],
+        ids=[html.unescape(one) for one in re.findall(r'<[^>]*?\sid="([^"]*)"', text)],
+        links=[(tag, html.unescape(link)) for tag, link in links],
+        images=[
+            (attribute(one, "src"), attribute(one, "alt"))
+            for one in re.findall(r"<img\b[^>]*>", text)
+        ],
+    )
+
+
+def attribute(text: str, name: str) -> str:
+    """The first value of an attribute."""
+    found = re.search(rf'\s{name}="([^"]*)"', text)
+    return html.unescape(found[1]) if found else ""
 
 
 def has(path: Path, fragment: str) -> bool:
