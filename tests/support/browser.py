@@ -40,10 +40,11 @@ _OWN = ("file:", "data:", "blob:", "about:")
 _WIDTHS = (360, 768, 1280)
 _LAPTOP = {"width": _WIDTHS[-1], "height": 900}
 
-_ONLY_VIOLATIONS = {"resultTypes": ["violations"], "preload": False}  # files cannot fetch styles
+#: What is told of all that axe tries: styles cannot be fetched from files.
+ONLY_VIOLATIONS = {"resultTypes": ["violations"], "preload": False}
 #: What depends on colours, for which axe looks at what is below each word.
-_COLOURS = _ONLY_VIOLATIONS | {"runOnly": ["color-contrast", "link-in-text-block"]}
-_WCAG = _ONLY_VIOLATIONS | {
+_COLOURS = ONLY_VIOLATIONS | {"runOnly": ["color-contrast", "link-in-text-block"]}
+WCAG = ONLY_VIOLATIONS | {
     "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"],  # with those of colours
     "rules": {"scrollable-region-focusable": {"enabled": False}},  # see _STUCK
 }
@@ -291,7 +292,7 @@ class Looker:
                 new = page.evaluate(_MARK_WHAT_IS_NEW, list(known))
                 known.update(new)
                 if mode == "light":
-                    found += violations(page, _WCAG)
+                    found += violations(page, WCAG)
                 elif new:
                     found += violations(page, _COLOURS, "dark: ")
         return found
@@ -307,9 +308,12 @@ def wait_for_tab_stops(page: Any) -> list[str]:
     return []
 
 
-def violations(page: Any, options: dict[str, Any] = _WCAG, words: str = "") -> list[str]:
-    """Run axe, which the page has, and say what it finds."""
-    response = page.evaluate("options => axe.run(options)", options)
+def violations(
+    page: Any, options: dict[str, Any] = WCAG, words: str = "", within: str = "html"
+) -> list[str]:
+    """Run axe, which the page has, on a part of it, and say what it finds."""
+    run = "([within, options]) => axe.run(within, options)"
+    response = page.evaluate(run, [within, options])
     return [
         f"{words}{rule['id']} ({rule['help']}): {' '.join(map(str, node['target']))}:"
         f" {' '.join(node['html'].split())[:160]}"

@@ -96,7 +96,13 @@ def page(tab: Any, home: str) -> Iterator[Any]:
 
 
 @pytest.fixture(scope="session")
-def plain_page(browser: Any, home: str) -> Iterator[Any]:
-    """A page in a browser that runs no scripts."""
+def plain_tab(browser: Any, home: str) -> Iterator[Any]:
     with browser.new_context(java_script_enabled=False, base_url=home) as context:
         yield context.new_page()
+
+
+@pytest.fixture
+def plain_page(plain_tab: Any) -> Any:
+    """A page in a browser that runs no scripts, and whose system is a light one."""
+    plain_tab.emulate_media(color_scheme="light", reduced_motion="reduce")
+    return plain_tab

@@ -11,7 +11,6 @@ import pytest
 from spead_tutorial.measure.records import read
 from spead_tutorial.results.plots.timeline import timelines, title
 from support import ROOT
-from support.browser import listening, new_context
 
 PAGE = "tutorial/5-send-while-preparing.html"
 
@@ -165,27 +164,32 @@ def test_a_cursor_moves_by_keyboard_alone_where_nothing_is_to_move_by_itself(two
     assert "Recorded: " in said
 
 
-def test_a_replay_begins_pauses_and_ends(browser, home):
-    """In a context of its own, for its clock is not to be had back."""
-    with (
-        new_context(browser, home) as context,
-        listening(page := context.new_page(), home) as found,
-    ):
-        page.emulate_media(reduced_motion="no-preference")
-        page.clock.install()
-        page.goto(PAGE)
-        play, pause = (
-            page.get_by_role("button", name=name, exact=True) for name in ("Play", "Pause")
-        )
-        play.click()
-        page.clock.run_for(2000)
-        pause.click()
-        (there, *_) = cursors(page)
-        assert 0 < there < 1
-        page.clock.run_for(2000)
-        assert cursors(page)[0] == there
-        play.click()
-        page.clock.run_for(20_000)
-        assert cursors(page)[0] == pytest.approx(1.0, abs=0.01)
-        assert play.is_visible()
-    assert found == []
+#: Has a page draw when the test says how much time has passed.
+FRAMES = """() => {
+    let now = 0;
+    const due = [];
+    performance.now = () => now;
+    window.requestAnimationFrame = (draw) => due.push(draw);
+    window.pass = (ms) => {
+        now += ms;
+        for (const draw of due.splice(0)) draw(now);
+    };
+}"""
+
+
+def test_a_replay_begins_pauses_and_ends(page):
+    page.emulate_media(reduced_motion="no-preference")
+    page.goto(PAGE)
+    page.evaluate(FRAMES)
+    play, pause = (page.get_by_role("button", name=one, exact=True) for one in ("Play", "Pause"))
+    play.click()
+    page.evaluate("pass(2000)")
+    pause.click()
+    (there, *_) = cursors(page)
+    assert 0 < there < 1
+    page.evaluate("pass(2000)")
+    assert cursors(page)[0] == there
+    play.click()
+    page.evaluate("pass(20_000)")
+    assert cursors(page)[0] == pytest.approx(1.0, abs=0.01)
+    assert play.is_visible()
