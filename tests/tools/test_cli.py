@@ -5,8 +5,6 @@ import importlib.util
 import json
 import os
 import re
-import signal
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -18,9 +16,8 @@ from spead_tutorial.lab import LabError, root_commands
 from spead_tutorial.measure import place
 from spead_tutorial.measure.programs import built
 from spead_tutorial.tools.cli import cli
-from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, probe
-from support.typed import COMMAND, PATIENCE_S, PIPES, below, check_refused, run, typed
+from support.typed import COMMAND, check_refused, run, typed
 
 REASON = probe().reason
 SMALL = ("-n", "3", "-H", "8192")
@@ -306,28 +303,6 @@ def test_where_packets_may_not_go_is_one_line_and_status_1(here, monkeypatch, mo
 def test_a_folder_that_cannot_be_made_is_one_line_and_status_1(elsewhere, here):
     elsewhere.chmod(0o500)
     check_refused(here("tour", "--output", elsewhere / "a"), 1, "Permission denied")
-
-
-# ---- Interrupted ----
-
-
-@needs_lab
-@pytest.mark.parametrize(
-    ("arguments", "ready"),
-    [
-        (["lab", "--", "sh", "-c", "echo ready; sleep 1000"], "ready\n"),
-        (["tour", "--output", "out"], "warming up: sample 1 of "),
-    ],
-)
-def test_an_interrupt_ends_it_with_130_and_leaves_nothing_behind(elsewhere, arguments, ready):
-    unbuffered = os.environ | {"PYTHONUNBUFFERED": "1"}
-    with subprocess.Popen([COMMAND, *arguments], **PIPES, env=unbuffered) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline().startswith(ready)
-        wait_for_the_end_of(below(process.pid), lambda: process.send_signal(signal.SIGINT))
-        _, errors = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, errors.strip()) == (130, "spead-tutorial: interrupted")
-    assert list(elsewhere.glob("out/*")) == []
 
 
 # ---- The notebooks ----
