@@ -248,6 +248,15 @@ def test_a_failing_send_raises_one_line_also_on_a_machine_called_python(place, m
     assert "\n" not in line
 
 
+def test_an_interrupted_measurement_is_no_failure_of_a_program(loopback, monkeypatch):
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(case, "run", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        notebook.measure(loopback, [Run("8")], 1)
+
+
 def test_no_run_is_measured_twice_and_what_was_not_measured_has_no_rate(loopback):
     with pytest.raises(ValueError, match="is there twice: give them different variants"):
         notebook.measure(loopback, [Run("8"), Run("8", environment={"A": "1"})])

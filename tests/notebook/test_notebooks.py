@@ -7,12 +7,10 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import jupyter_client
 import nbformat
 import pytest
 from nbval.plugin import get_sanitize_patterns
@@ -260,60 +258,6 @@ def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
     assert "There is no lab here: it is forbidden here." in said
     assert "packets that were counted:   1" in said
     assert "measured over loopback" in str(notebook.cells)
-
-
-@needs_lab
-@alone
-@pytest.mark.thorough
-def test_an_interrupted_measurement_leaves_a_kernel_in_which_the_next_cell_works(tmp_path):
-    send = (
-        "import threading\n"
-        "def tell():\n"
-        "    while place.lab.counters().packets < 1000:\n"
-        "        pass\n"
-        "    print('sending', flush=True)\n"
-        "threading.Thread(target=tell).start()\n"
-        "notebook.measure(place, [Run('8', heaps=10**9)], 1)"
-    )
-    after = "run = Run('8', heaps=8)\nnotebook.measure(place, [run], 1)\nprint('done')"
-    manager = jupyter_client.KernelManager(kernel_name="python3")
-    with notebooks.environment(quick=True) as environment:
-        how = {"env": environment, "cwd": str(tmp_path)}
-        manager.start_kernel(extra_arguments=["--log-level=ERROR"], **how)
-        client = manager.client()
-        client.start_channels()
-        try:
-            client.wait_for_ready(timeout=PATIENCE_S)
-            for cell in make().cells:
-                assert said(client, cell.source)[1] == "ok"
-            ended = said(client, send, manager.interrupt_kernel)
-            assert ended == ("sending\n", "KeyboardInterrupt")
-            assert said(client, after) == ("done\n", "ok")
-        finally:
-            client.stop_channels()
-            manager.shutdown_kernel(now=True)
-
-
-def said(client: Any, source: str, on_output: Any = None) -> tuple[str, str]:
-    """Run a cell, do something when it first prints; return what it printed and how it ended."""
-    message, text = client.execute(source, allow_stdin=False), ""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = client.get_iopub_msg(timeout=PATIENCE_S)
-        if found["parent_header"].get("msg_id") != message:
-            continue
-        content = found["content"]
-        if found["msg_type"] == "stream":
-            text += content["text"]
-            if on_output is not None:
-                on_output()
-                on_output = None
-        elif found["msg_type"] == "status" and content["execution_state"] == "idle":
-            break
-    # A kernel that was slow to begin was asked more than once who it is, and has answered that.
-    while (reply := client.get_shell_msg(timeout=PATIENCE_S))["parent_header"]["msg_id"] != message:
-        pass
-    return text, reply["content"].get("ename", reply["content"]["status"])
 
 
 # ---- As pages ----
