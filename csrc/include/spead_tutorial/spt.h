@@ -749,6 +749,69 @@ spt_stream_create_memory(spt_thread_pool *pool, const spt_stream_config *config,
 SPT_API size_t spt_stream_memory(spt_stream *stream, void *to, size_t size);
 
 /**
+ * A queue of packets within the process, from streams that send to streams that receive: a network
+ * that loses nothing. It outlives its owner for as long as a stream has it. All functions may be
+ * called from any thread.
+ */
+typedef struct spt_inproc_queue spt_inproc_queue;
+
+/**
+ * Make a queue.
+ *
+ * :param max_packets: How many may be in it; 0 for no limit. While it is full, streams that send
+ *     to it wait.
+ * :param max_bytes: How many bytes these may have; 0 for no limit.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: Owned by the caller, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_inproc_queue *spt_inproc_queue_create(size_t max_packets,
+                                                                 size_t max_bytes, spt_error *err);
+
+/**
+ * Put a packet in; it does not wait.
+ *
+ * :param queue: Borrowed.
+ * :param bytes: Copied. Whether they are a packet is for the receiver to say.
+ * :param n_bytes: How many.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``; ``SPT_ERR_QUEUE_FULL``; ``SPT_ERR_STOPPED``; ``SPT_ERR_ARGUMENT`` for more
+ *     bytes than ever fit; ``SPT_ERR_MEMORY``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_inproc_queue_add_packet(spt_inproc_queue *queue,
+                                                              const void *bytes, size_t n_bytes,
+                                                              spt_error *err);
+
+/**
+ * Take no more packets. Those in the queue can still be received, then the streams that receive
+ * from it end. May be repeated.
+ *
+ * :param queue: Borrowed.
+ */
+SPT_API void spt_inproc_queue_stop(spt_inproc_queue *queue);
+
+/**
+ * Let go of it. It is not stopped by that, and is freed with the last stream that has it.
+ *
+ * :param queue: Taken; may be ``NULL``.
+ */
+SPT_API void spt_inproc_queue_destroy(spt_inproc_queue *queue);
+
+/**
+ * Make a stream that sends to queues of this process. While one is full, the stream waits; packets
+ * for one that has been stopped fail with ``ECANCELED``.
+ *
+ * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
+ * :param queues: One for each substream; held until the stream is destroyed.
+ * :param n_queues: At least 1.
+ * :param config: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: The stream, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_stream *
+spt_stream_create_inproc(spt_thread_pool *pool, spt_inproc_queue *const *queues, size_t n_queues,
+                         const spt_stream_config *config, spt_error *err);
+
+/**
  * Stop: whatever is still queued completes with ``SPT_ERR_STOPPED``, and further sends are refused.
  * May be repeated. Call :c:func:`spt_stream_flush` before, to have everything sent.
  *
