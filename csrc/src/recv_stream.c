@@ -214,6 +214,14 @@ spt_status spt_recv_stream_add_memory(spt_recv_stream *stream, const void *bytes
     return add_reader(stream, spti_source_memory(bytes, n_bytes, err), err);
 }
 
+spt_status spt_recv_stream_add_inproc(spt_recv_stream *stream, spt_inproc_queue *queue,
+                                      spt_error *err)
+{
+    spt_error own;
+    err = err == NULL ? &own : err;
+    return add_reader(stream, spti_source_inproc(queue, err), err);
+}
+
 spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err)
 {
     spt_recv_stream *s = stream;

@@ -203,6 +203,15 @@ spt_stream *spt_stream_create_memory(spt_thread_pool *pool, const spt_stream_con
     return spti_stream_create(pool, spti_transport_memory(err), config, err);
 }
 
+spt_stream *spt_stream_create_inproc(spt_thread_pool *pool, spt_inproc_queue *const *queues,
+                                     size_t n_queues, const spt_stream_config *config,
+                                     spt_error *err)
+{
+    if (check_config(config, err) != SPT_OK)
+        return NULL;
+    return spti_stream_create(pool, spti_transport_inproc(queues, n_queues, err), config, err);
+}
+
 void spt_stream_destroy(spt_stream *stream)
 {
     if (stream == NULL)

@@ -126,6 +126,8 @@ static const char *way_out(int sys_errno)
         return "the interface is down";
     case ENOBUFS:
         return "the interface's queue is full; send at a lower rate";
+    case ECANCELED:
+        return "the queue has been stopped, and takes no more";
     case EPERM:
     case EACCES:
         return "the system does not allow it; is it a broadcast address, or a firewall?";

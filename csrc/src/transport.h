@@ -61,6 +61,8 @@ spti_transport *spti_transport_udp_socket(int socket, const spt_endpoint *endpoi
                                           size_t n_endpoints, const spt_udp_config *config,
                                           spt_error *err);
 spti_transport *spti_transport_memory(spt_error *err);
+spti_transport *spti_transport_inproc(spt_inproc_queue *const *queues, size_t n_queues,
+                                      spt_error *err);
 size_t spti_transport_memory_copy(spti_transport *t, void *to, size_t size);
 
 /* Counters have one writer, so that an addition need not be atomic as a whole. */

@@ -35,6 +35,7 @@ OWNED(spt_recv_stream)
 OWNED(spt_depacketizer)
 OWNED(spt_memory_pool)
 OWNED(spt_chunk_ring)
+OWNED(spt_inproc_queue)
 OWNED(spt_item_group)
 
 /* OWN_FD int fd = ...; is closed at the end of its scope. */

@@ -141,6 +141,37 @@ TEST(streams_to_sockets_are_made_whichever_allocation_fails)
     run_short(send_to_sockets);
 }
 
+static void send_in_the_process(void)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    spt_inproc_queue *queue;
+    spt_stream *stream;
+    spt_recv_stream *receiver;
+    spt_recv_config how = SPT_RECV_CONFIG_DEFAULT;
+    OWN(spt_heap) heap = make_heap();
+    MADE(queue, spt_inproc_queue_create(0, 0, &err));
+    DONE(spt_inproc_queue_add_packet(queue, "no packet", 9, &err));
+    MADE(stream, spt_stream_create_inproc(NULL, &queue, 1, &config, &err));
+    if (!send_heaps(stream, heap)) /* there was no memory for a packet, which is not there */
+        CHECK(has_failed());
+    spt_stats stats;
+    spt_stream_stats(stream, &stats);
+    spt_stream_destroy(stream);
+    spt_inproc_queue_stop(queue);
+    MADE(receiver, spt_recv_stream_create(NULL, &how, &err));
+    DONE(spt_recv_stream_add_inproc(receiver, queue, &err));
+    spt_inproc_queue_destroy(queue);
+    for (spt_received_heap *got; spt_recv_stream_get(receiver, -1, &got) == SPT_OK;)
+        spt_recv_stream_return(receiver, got);
+    CHECK_EQUAL(stats_of(receiver).account.packets, stats.packets + 1);
+    spt_recv_stream_destroy(receiver);
+}
+
+TEST(what_is_sent_in_the_process_is_counted_whichever_allocation_fails)
+{
+    run_short(send_in_the_process);
+}
+
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
 /* Get all heaps that are not refused for want of memory. Each is whole. */

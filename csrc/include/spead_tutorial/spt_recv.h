@@ -720,6 +720,19 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *st
                                                              spt_error *err);
 
 /**
+ * Receive packets from a queue of this process. The stream ends when the queue has been stopped,
+ * and is empty. Streams that receive from the same queue get some of its packets each.
+ *
+ * :param stream: Borrowed.
+ * :param queue: Held until the stream is stopped or destroyed.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_inproc(spt_recv_stream *stream,
+                                                             spt_inproc_queue *queue,
+                                                             spt_error *err);
+
+/**
  * Begin to read, for a stream that was made to be started. Readers cannot be added any more then.
  * For others it does nothing.
  *

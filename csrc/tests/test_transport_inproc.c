@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tests of inproc_queue.c, transport_inproc.c and source_inproc.c: packets that stay in
+ * the process. */
+#define CHECK_CASES "", ", without a thread"
+#define CHECK_AFTER end
+
+#include "make_packet.h"
+#include "support.h"
+
+#include <errno.h>
+
+enum { SIZE = 20000, HEAPS = 50, SENDERS = 3, PACKET = 1472, LONG_NS = 2000000000 };
+
+static spt_thread_pool *pool; /* or NULL: who sends and who gets does the work */
+static spt_inproc_queue *queue;
+static spt_stream *sender;
+static spt_recv_stream *receiver;
+static spt_heap *heap;
+static uint8_t value[SIZE];
+
+static void end(void)
+{
+    END(spt_stream, sender);
+    END(spt_recv_stream, receiver);
+    END(spt_inproc_queue, queue);
+    END(spt_thread_pool, pool);
+    END(spt_heap, heap);
+}
+
+static spt_stream *new_sender(size_t max_heaps)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    config.max_heaps = max_heaps;
+    return NEW(spt_stream_create_inproc(pool, &queue, 1, &config, NULL));
+}
+
+static spt_recv_stream *new_reader(void)
+{
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
+    config.heaps.max_heaps = 2 * SENDERS;
+    spt_recv_stream *made = NEW(spt_recv_stream_create(pool, &config, NULL));
+    REQUIRE(spt_recv_stream_add_inproc(made, queue, NULL) == SPT_OK);
+    return made;
+}
+
+static void begin(size_t max_packets, size_t max_bytes)
+{
+    for (size_t i = 0; i < SIZE; i++)
+        value[i] = byte_of(0, i);
+    pool = check_case == 0 ? new_pool(2) : NULL;
+    queue = NEW(spt_inproc_queue_create(max_packets, max_bytes, NULL));
+    heap = new_heap_of(value, SIZE);
+    sender = new_sender(4);
+}
+
+/* Get all heaps, up to so many, each of which is whole; returns how many. */
+static size_t get_heaps(spt_recv_stream *stream, size_t most)
+{
+    spt_received_heap *got;
+    size_t n = 0;
+    for (; n < most && spt_recv_stream_get(stream, LONG_NS, &got) == SPT_OK; n++) {
+        CHECK_EQUAL(got->received_length, SIZE);
+        CHECK_BYTES(got->payload, value, SIZE);
+        spt_recv_stream_return(stream, got);
+    }
+    return n;
+}
+
+TEST(what_was_sent_first_is_there_for_a_receiver_that_comes_later)
+{
+    begin(0, 0);
+    for (int i = 0; i < HEAPS; i++)
+        send_and_wait(sender, heap, -1);
+    spt_inproc_queue_stop(queue);
+    receiver = new_reader();
+    CHECK_EQUAL(get_heaps(receiver, SIZE), HEAPS);
+    spt_received_heap *none;
+    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
+    spt_stats sent;
+    spt_stream_stats(sender, &sent);
+    CHECK_EQUAL(stats_of(receiver).account.packets, sent.packets);
+}
+
+TEST(a_receiver_that_waits_gets_what_comes_later)
+{
+    begin(0, 0);
+    receiver = new_reader();
+    spt_received_heap *got;
+    CHECK_EQUAL(spt_recv_stream_get(receiver, 1000000, &got), SPT_PENDING);
+    for (int i = 0; i < HEAPS; i++) {
+        send_and_wait(sender, heap, -1);
+        CHECK_EQUAL(get_heaps(receiver, 1), 1);
+    }
+}
+
+static void *send_many(void *stream)
+{
+    for (int i = 0; i < HEAPS; i++)
+        send_and_wait(stream, heap, -1);
+    return NULL;
+}
+
+TEST(several_senders_wait_while_a_queue_is_full_and_lose_nothing)
+{
+    begin(3, 3 * PACKET);
+    receiver = new_reader();
+    spt_stream *more[SENDERS - 1] = {new_sender(1), new_sender(1)};
+    pthread_t threads[SENDERS];
+    for (size_t i = 0; i < SENDERS; i++) {
+        spt_stream *stream = i == 0 ? sender : more[i - 1];
+        REQUIRE(spt_stream_set_cnt_sequence(stream, i, SENDERS, NULL) == SPT_OK);
+        threads[i] = start_thread(send_many, stream);
+    }
+    CHECK_EQUAL(get_heaps(receiver, SENDERS * HEAPS), SENDERS * HEAPS);
+    for (size_t i = 0; i < SENDERS; i++)
+        pthread_join(threads[i], NULL);
+    END(spt_stream, more[0]);
+    END(spt_stream, more[1]);
+}
+
+static void *get_all(void *stream)
+{
+    spt_received_heap *got;
+    while (spt_recv_stream_get(stream, LONG_NS, &got) == SPT_OK)
+        spt_recv_stream_return(stream, got);
+    return NULL;
+}
+
+TEST(several_receivers_get_some_packets_each)
+{
+    begin(10, 0);
+    receiver = new_reader();
+    OWN(spt_recv_stream) other = new_reader();
+    pthread_t threads[] = {start_thread(get_all, receiver), start_thread(get_all, other)};
+    send_many(sender);
+    spt_inproc_queue_stop(queue);
+    pthread_join(threads[0], NULL);
+    pthread_join(threads[1], NULL);
+    spt_stats sent;
+    spt_stream_stats(sender, &sent);
+    CHECK_EQUAL(stats_of(receiver).account.packets + stats_of(other).account.packets, sent.packets);
+}
+
+/* Until the stream waits for room. */
+static void await_full(spt_stream *stream, spt_completion *sent)
+{
+    spt_stats now = {0};
+    while (now.waits == 0) {
+        CHECK_EQUAL(spt_stream_wait(stream, sent, 1000000, NULL), SPT_PENDING);
+        spt_stream_stats(stream, &now);
+    }
+}
+
+TEST(a_sender_that_waits_for_room_is_told_that_the_queue_has_been_stopped)
+{
+    begin(1, 0);
+    spt_completion sent = {0};
+    REQUIRE(spt_stream_send_heap(sender, heap, &sent, NULL) == SPT_OK);
+    await_full(sender, &sent);
+    spt_inproc_queue_stop(queue);
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "the queue has been stopped",
+                  spt_stream_wait(sender, &sent, -1, &err));
+    CHECK_EQUAL(sent.sys_errno, ECANCELED, sent.bytes, PACKET);
+    receiver = new_reader(); /* what had got in is there */
+    spt_received_heap *got;
+    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
+    CHECK_EQUAL(got->packets, 1, got->received_length, PACKET - 48);
+    spt_recv_stream_return(receiver, got);
+}
+
+TEST(a_sender_that_waits_at_one_queue_may_go_on_at_another)
+{
+    begin(1, 0);
+    OWN(spt_inproc_queue) other = NEW(spt_inproc_queue_create(0, 0, NULL));
+    spt_inproc_queue *both[] = {queue, other};
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    OWN(spt_stream) stream = NEW(spt_stream_create_inproc(pool, both, 2, &config, NULL));
+    spt_completion sent[2] = {0};
+    for (size_t i = 0; i < 2; i++) {
+        spt_heap_reference one = {heap, -1, i, -1};
+        REQUIRE(spt_stream_send_heaps(stream, &one, 1, SPT_GROUP_SERIAL, &sent[i], NULL) == SPT_OK);
+    }
+    await_full(stream, &sent[0]);
+    spt_stream_cancel(stream, &sent[0]);
+    CHECK_EQUAL(spt_stream_wait(stream, &sent[1], -1, NULL), SPT_OK);
+}
+
+TEST_ONCE(a_queue_refuses_what_does_not_fit_and_says_why)
+{
+    begin(2, 100);
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "max_bytes is 100",
+                  spt_inproc_queue_add_packet(queue, value, 101, &err));
+    CHECK_EQUAL(spt_inproc_queue_add_packet(queue, value, 60, NULL), SPT_OK);
+    CHECK_REFUSED(SPT_ERR_QUEUE_FULL, "41 bytes",
+                  spt_inproc_queue_add_packet(queue, value, 41, &err));
+    CHECK_EQUAL(spt_inproc_queue_add_packet(queue, NULL, 0, NULL), SPT_OK);
+    CHECK_REFUSED(SPT_ERR_QUEUE_FULL, "max_packets", /* of which there are two */
+                  spt_inproc_queue_add_packet(queue, value, 1, &err));
+    spt_completion sent = {0};
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "max_bytes of a queue is less",
+                  spt_stream_send_heap(sender, heap, &sent, &err));
+    spt_inproc_queue_stop(queue);
+    CHECK_REFUSED(SPT_ERR_STOPPED, "stopped", spt_inproc_queue_add_packet(queue, value, 1, &err));
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "at least one queue",
+                  spt_stream_create_inproc(NULL, NULL, 0, &config, &err));
+    receiver = new_reader(); /* nothing in it is a packet */
+    CHECK_EQUAL(get_heaps(receiver, 1), 0);
+    CHECK_EQUAL(stats_of(receiver).account.fates[SPT_MALFORMED], 2);
+}
