@@ -126,6 +126,22 @@ TEST(heaps_are_waited_for_for_some_time)
     CHECK_THROWS(SPT_ERR_STOPPED, "", stream.add_udp({"127.0.0.1", 0}));
 }
 
+TEST(heaps_stay_in_the_process)
+{
+    const spt::thread_pool threads;
+    spt::inproc_queue queue(10, 1 << 20), other;
+    spt::recv_stream stream(threads);
+    stream.add_inproc(queue);
+    spt::inproc_stream sender(threads, queue);
+    send_all(sender, 3, true);
+    CHECK_EQUAL(check_heaps(stream), 3);
+    other.stop();
+    CHECK_THROWS(SPT_ERR_STOPPED, "", other.add_packet({}));
+    const std::array both = {queue.get(), other.get()};
+    const spt::inproc_stream two(spt::no_thread, both);
+    CHECK_EQUAL(spt_stream_num_substreams(two.get()), 2);
+}
+
 TEST(a_heap_is_moved_and_given_back_once)
 {
     static_assert(!std::is_copy_constructible_v<spt::received_heap>);

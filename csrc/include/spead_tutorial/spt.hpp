@@ -30,6 +30,7 @@
 
 #include "spead_tutorial/spt.h"
 
+#include <array>
 #include <chrono>
 #include <complex>
 #include <concepts>
@@ -931,6 +932,52 @@ class udp_stream : public stream
                const udp_config &udp = {})
         : stream(taken, detail::made(spt_stream_create_udp_socket, who.get(), socket,
                                      endpoints.data(), endpoints.size(), &config, &udp))
+    {
+    }
+};
+
+/** A queue of packets within the process; streams hold it, too. */
+class inproc_queue : public owner<spt_inproc_queue, detail::call<spt_inproc_queue_destroy>>
+{
+  public:
+    using owner::owner;
+
+    /** Make one, for so many packets and bytes; 0 for no limit. Throws what
+     * :c:func:`spt_inproc_queue_create` answers. */
+    explicit inproc_queue(std::size_t max_packets = 0, std::size_t max_bytes = 0)
+        : owner(taken, detail::made(spt_inproc_queue_create, max_packets, max_bytes))
+    {
+    }
+
+    /** Put a packet in, which is copied. Throws what :c:func:`spt_inproc_queue_add_packet` answers.
+     */
+    void add_packet(std::span<const std::byte> packet)
+    {
+        detail::must(spt_inproc_queue_add_packet, get(), packet.data(), packet.size());
+    }
+
+    /** Take no more packets: streams that receive end when it is empty. */
+    void stop() noexcept { spt_inproc_queue_stop(get()); }
+};
+
+/** A stream that sends to queues of this process. */
+class inproc_stream : public stream
+{
+  public:
+    using stream::stream;
+
+    /** Make one to a queue, which it holds. Throws what :c:func:`spt_stream_create_inproc` answers.
+     */
+    inproc_stream(worker who, const inproc_queue &to, const stream_config &config = {})
+        : inproc_stream(who, std::array{to.get()}, config)
+    {
+    }
+
+    /** The same, with a queue for each substream. */
+    inproc_stream(worker who, std::span<spt_inproc_queue *const> to,
+                  const stream_config &config = {})
+        : stream(taken,
+                 detail::made(spt_stream_create_inproc, who.get(), to.data(), to.size(), &config))
     {
     }
 };

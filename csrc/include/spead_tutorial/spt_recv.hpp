@@ -317,6 +317,12 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
         detail::must(spt_recv_stream_add_memory, get(), all.data(), all.size());
     }
 
+    /** Receive packets from a queue of this process, which is held until the stream is stopped. */
+    void add_inproc(const inproc_queue &queue)
+    {
+        detail::must(spt_recv_stream_add_inproc, get(), queue.get());
+    }
+
     /** Begin to read, for a stream with ``config.explicit_start``. */
     void start() { detail::must(spt_recv_stream_start, get()); }
 
