@@ -14,7 +14,14 @@ if _find_spec("spead_tutorial._core") is None:
     )
 
 from spead_tutorial import flavour
-from spead_tutorial._core import HugePages, MemoryAllocator, MemoryPool, MmapAllocator, ThreadPool
+from spead_tutorial._core import (
+    HugePages,
+    InprocQueue,
+    MemoryAllocator,
+    MemoryPool,
+    MmapAllocator,
+    ThreadPool,
+)
 from spead_tutorial._types import (
     MEMCPY_NONTEMPORAL,
     MEMCPY_STD,
@@ -37,6 +44,7 @@ __all__ = [
     "Empty",
     "Full",
     "HugePages",
+    "InprocQueue",
     "Item",
     "ItemGroup",
     "MemoryAllocator",

@@ -702,6 +702,89 @@ cdef class ThreadPool:
             core_log.warning("%s", err.message.decode("utf-8", "replace"))
 
 
+# ---- Queues ----
+
+cdef class InprocQueue:
+    """InprocQueue(*, max_packets=0, max_bytes=0)
+--
+
+    A queue of packets within the process: a network that loses nothing.
+
+    Several streams may send to it, before or after there is one that receives; streams that
+    receive from it get some packets each. Streams keep it alive.
+
+    Parameters
+    ----------
+    max_packets : int
+        How many packets may be in it; 0 for no limit. While it is full, streams that send to it
+        wait.
+    max_bytes : int
+        How many bytes they may have together; 0 for no limit.
+
+    Raises
+    ------
+    TypeError
+        For a negative number, or none.
+    """
+
+    cdef spt_inproc_queue *queue
+    cdef int made
+
+    def __cinit__(self, *, max_packets=0, max_bytes=0):
+        cdef spt_error err
+        self.queue = spt_inproc_queue_create(whole("max_packets", max_packets),
+                                             whole("max_bytes", max_bytes), &err)
+        if self.queue == NULL:
+            raise to_exception(&err)
+        self.made = generation
+
+    def __dealloc__(self):
+        if self.made == generation:  # else a thread that did not come along may have its lock
+            spt_inproc_queue_destroy(self.queue)
+
+    cdef spt_inproc_queue *checked(self) except NULL:
+        check_generation(self.made)
+        return self.queue
+
+    def add_packet(self, packet):
+        """Put a packet in; it does not wait.
+
+        Parameters
+        ----------
+        packet : bytes-like, C-contiguous
+            It is copied. Whether it is a packet is for the receiver to say.
+
+        Raises
+        ------
+        Full
+            Where there is no room for it now.
+        Stopped
+            After `stop`.
+        ValueError
+            For a packet that is larger than ``max_bytes``.
+        """
+        cdef spt_error err
+        cdef spt_status status
+        cdef _Value value = _Value(packet)
+        cdef spt_inproc_queue *queue = self.checked()
+        with nogil:
+            status = spt_inproc_queue_add_packet(queue, value.view.buf, <size_t>value.view.len,
+                                                 &err)
+        if status == SPT_ERR_QUEUE_FULL:
+            raise Full(err.message.decode())
+        check(status, &err)
+
+    def stop(self):
+        """Take no more packets. May be repeated.
+
+        Those in the queue can still be received; then the streams that receive from it end. Heaps
+        that are sent to it from now on fail with OSError (ECANCELED).
+        """
+        cdef spt_inproc_queue *queue = self.checked()
+        with nogil:
+            spt_inproc_queue_stop(queue)
+
+
 # ---- Streams ----
 
 # no_gc_clear: the pool must outlive the stream, also where the garbage collector finds both.
@@ -789,6 +872,21 @@ cdef class Stream:
                                                       &c_udp, &err)
             else:
                 stream = spt_stream_create_udp(c_pool, c_endpoints, n, &c_config, &c_udp, &err)
+        self.opened(stream, pool, &err)
+
+    def _open_inproc_stream(self, ThreadPool pool, list queues, config):
+        cdef spt_error err
+        cdef spt_stream_config c_config = self.convert(config)
+        cdef size_t n = <size_t>len(queues)
+        cdef size_t i
+        cdef spt_stream *stream
+        cdef spt_thread_pool *c_pool = to_pool(pool)
+        cdef _Array array = _Array(n, sizeof(spt_inproc_queue *))
+        cdef spt_inproc_queue **c_queues = <spt_inproc_queue **>array.memory
+        for i in range(n):
+            c_queues[i] = (<InprocQueue?>queues[i]).checked()
+        with nogil:
+            stream = spt_stream_create_inproc(c_pool, c_queues, n, &c_config, &err)
         self.opened(stream, pool, &err)
 
     cdef int check_open(self) except -1:

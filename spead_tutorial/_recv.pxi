@@ -425,6 +425,31 @@ cdef class ReceiveStream:
                                                 <size_t>value.view.len, &err)
         self.added(status, &err)
 
+    def add_inproc_reader(self, InprocQueue queue not None):
+        """Receive the packets of a queue in this process.
+
+        The stream ends when the queue has been stopped, and is empty.
+
+        Parameters
+        ----------
+        queue : InprocQueue
+            Others may receive from it, too: each gets some packets.
+
+        Raises
+        ------
+        Stopped
+            After the stream has ended.
+        RuntimeError
+            After `start`, of a stream that was to be started.
+        """
+        cdef spt_error err
+        cdef spt_status status
+        self.check_made()
+        cdef spt_inproc_queue *c_queue = queue.checked()
+        with nogil:
+            status = spt_recv_stream_add_inproc(self.stream, c_queue, &err)
+        self.added(status, &err)
+
     cdef int added(self, spt_status status, spt_error *err) except -1:
         if status == SPT_ERR_BUSY:
             raise RuntimeError(err.message.decode("utf-8", "replace"))

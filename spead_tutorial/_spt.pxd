@@ -142,6 +142,19 @@ cdef extern from "spead_tutorial/spt.h" nogil:
     spt_stream *spt_stream_create_memory "WITHOUT_GIL(spt_stream_create_memory)"(
         spt_thread_pool *, const spt_stream_config *, spt_error *)
     size_t spt_stream_memory "WITHOUT_GIL(spt_stream_memory)"(spt_stream *, void *, size_t)
+
+    ctypedef struct spt_inproc_queue:
+        pass
+
+    spt_inproc_queue *spt_inproc_queue_create(size_t, size_t, spt_error *)
+    void spt_inproc_queue_destroy(spt_inproc_queue *)
+    void spt_inproc_queue_stop "WITHOUT_GIL(spt_inproc_queue_stop)"(spt_inproc_queue *)
+    spt_status spt_inproc_queue_add_packet "WITHOUT_GIL(spt_inproc_queue_add_packet)"(
+        spt_inproc_queue *, const void *, size_t, spt_error *)
+    spt_stream *spt_stream_create_inproc "WITHOUT_GIL(spt_stream_create_inproc)"(
+        spt_thread_pool *, spt_inproc_queue *const *, size_t, const spt_stream_config *,
+        spt_error *)
+
     void spt_stream_stop "WITHOUT_GIL(spt_stream_stop)"(spt_stream *)
     void spt_stream_destroy "WITHOUT_GIL(spt_stream_destroy)"(spt_stream *)
     size_t spt_stream_num_substreams(const spt_stream *)

@@ -3,7 +3,8 @@
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from spead_tutorial._spt cimport spt_endpoint, spt_error, spt_field, spt_status, spt_thread_pool
+from spead_tutorial._spt cimport (
+    spt_endpoint, spt_error, spt_field, spt_inproc_queue, spt_status, spt_thread_pool)
 
 
 cdef extern from "spead_tutorial/spt_recv.h" nogil:
@@ -100,6 +101,8 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         spt_recv_stream *, int, const spt_receive_config *, spt_error *)
     spt_status spt_recv_stream_add_memory "WITHOUT_GIL(spt_recv_stream_add_memory)"(
         spt_recv_stream *, const void *, size_t, spt_error *)
+    spt_status spt_recv_stream_add_inproc "WITHOUT_GIL(spt_recv_stream_add_inproc)"(
+        spt_recv_stream *, spt_inproc_queue *, spt_error *)
     spt_status spt_recv_stream_start "WITHOUT_GIL(spt_recv_stream_start)"(
         spt_recv_stream *, spt_error *)
     spt_status spt_recv_stream_get "WITHOUT_GIL(spt_recv_stream_get)"(

@@ -18,6 +18,7 @@ from spead_tutorial._core import (
 )
 from spead_tutorial._types import GroupMode, RateMethod, StreamConfig, StreamStats
 from spead_tutorial.send._generator import HeapGenerator, ItemGroup
+from spead_tutorial.send._inproc import InprocArguments as _InprocArguments
 from spead_tutorial.send._udp import UdpArguments as _UdpArguments
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "HeapGenerator",
     "HeapReference",
     "HeapReferenceList",
+    "InprocStream",
     "ItemGroup",
     "PacketGenerator",
     "RateMethod",
@@ -37,6 +39,10 @@ __all__ = [
     "UdpStream",
     "route_packet_size",
 ]
+
+
+class InprocStream(_InprocArguments, SyncStream):
+    __doc__ = _InprocArguments.__doc__
 
 
 class UdpStream(_UdpArguments, SyncStream):

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Heaps that stay in the process, from streams that send to streams that receive."""
+
+import asyncio
+import errno
+import os
+import warnings
+
+import numpy as np
+import pytest
+import spead2
+import spead2.recv
+import spead2.send
+
+import spead_tutorial as st
+import spead_tutorial.recv.asyncio
+import spead_tutorial.send.asyncio
+from spead_tutorial import recv, send
+from support import chunks
+from support.heaps import make_heap
+from support.loops import in_loop
+
+N_BYTES = 5000
+
+
+@pytest.fixture
+def pool():
+    with st.ThreadPool() as made:
+        yield made
+
+
+def values(stream):
+    """The first sample of each heap that a stream gets until it ends."""
+    return [bytes(heap.get_items()[0])[0] for heap in stream]
+
+
+def test_heaps_are_received_also_after_they_were_sent_until_the_queue_has_been_stopped(pool):
+    queue = st.InprocQueue()
+    with send.InprocStream(pool, [queue]) as sender, recv.Stream(pool) as receiver:
+        assert sender.queues == [queue]
+        sent = sum(sender.send_heap(make_heap(N_BYTES, i)) for i in range(5))
+        receiver.add_inproc_reader(queue)
+        sender.send_heap(make_heap(N_BYTES, 5))
+        queue.stop()
+        assert values(receiver) == [0, 1, 2, 3, 4, 5]
+        stats = receiver.stats
+    assert sender.stats.bytes == sent * 6 // 5
+    assert stats.packets_received == stats.packets_placed == sender.stats.packets
+    with pytest.raises(st.Stopped):
+        queue.add_packet(b"")
+
+
+def test_each_substream_has_a_queue(pool):
+    queues = [st.InprocQueue(), st.InprocQueue()]
+    with send.InprocStream(pool, queues) as sender:
+        for i in range(6):
+            sender.send_heap(make_heap(N_BYTES, i), substream_index=i % 2)
+    for i, queue in enumerate(queues):
+        queue.stop()
+        with recv.Stream(pool) as receiver:
+            receiver.add_inproc_reader(queue)
+            assert values(receiver) == [i, i + 2, i + 4]
+
+
+@in_loop
+async def test_coroutines_send_no_more_than_is_received(pool):
+    queue = st.InprocQueue(max_packets=2, max_bytes=3000)
+    sender = spead_tutorial.send.asyncio.InprocStream(pool, [queue])
+    receiver = spead_tutorial.recv.asyncio.Stream(pool)
+    first = sender.async_send_heap(make_heap(N_BYTES, 0))
+    done, _ = await asyncio.wait([first], timeout=0.01)
+    assert not done
+    receiver.add_inproc_reader(queue)
+    await first
+    last = [sender.async_send_heap(make_heap(N_BYTES, i)) for i in (1, 2)]
+    assert [bytes((await receiver.get()).get_items()[0])[0] for _ in range(3)] == [0, 1, 2]
+    await asyncio.gather(*last)
+    receiver.stop()
+    blocked = sender.async_send_heap(make_heap(N_BYTES))
+    queue.stop()
+    with pytest.raises(OSError, match="the queue has been stopped") as raised:
+        await blocked
+    assert raised.value.errno == errno.ECANCELED
+
+
+def test_a_full_queue_refuses_a_packet_and_says_what_to_do(pool):
+    queue = st.InprocQueue(max_packets=1, max_bytes=100)
+    queue.add_packet(bytearray(10))
+    with pytest.raises(st.Full, match="raise its max_packets or max_bytes"):
+        queue.add_packet(b"1")
+    with pytest.raises(ValueError, match="max_bytes is 100"):
+        queue.add_packet(bytes(101))
+    with pytest.raises(OSError, match="max_bytes of a queue is less") as raised:
+        send.InprocStream(pool, [queue]).send_heap(make_heap())
+    assert raised.value.errno == errno.EMSGSIZE
+    for unusable in (-1, 1.5, "1"):
+        with pytest.raises(TypeError):
+            st.InprocQueue(max_packets=unusable)
+    with pytest.raises(ValueError, match="at least one queue"):
+        send.InprocStream(pool, [])
+    with pytest.raises(TypeError):
+        send.InprocStream(pool, [spead2.InprocQueue()])
+
+
+def test_what_is_no_packet_is_counted_and_what_follows_is_received(pool):
+    queue = st.InprocQueue()
+    for junk in (b"", b"S\x04", bytes(100), b"\xff" * 2000):
+        queue.add_packet(junk)
+    with send.InprocStream(None, [queue]) as sender:
+        sender.send_heap(make_heap(N_BYTES, 7))
+    queue.stop()
+    with recv.Stream(pool) as receiver:
+        receiver.add_inproc_reader(queue)
+        assert values(receiver) == [7]
+        assert receiver.stats.packets_malformed == 4
+
+
+def test_chunks_are_filled_from_a_queue():
+    queue = st.InprocQueue()
+    setup = chunks.Setup()
+    setup.stream.add_inproc_reader(queue)
+    for n in range(2 * chunks.HEAPS):
+        queue.add_packet(chunks.heap(n))
+    queue.stop()
+    assert [present for _, present, *_ in setup.got()] == [[1] * chunks.HEAPS] * 2
+
+
+def test_packets_of_spead2_are_received_and_ours_by_spead2(pool):
+    ours, theirs = st.InprocQueue(), spead2.InprocQueue()
+    samples = np.arange(3000, dtype=np.int16)
+    for module, queue in ((spead2.send, ours), (send, theirs)):
+        items = module.ItemGroup()
+        items.add_item(0x3300, "samples", "", samples.shape, samples.dtype, value=samples)
+        for packet in module.PacketGenerator(items.get_heap(), 1, 1472):
+            queue.add_packet(packet)
+        queue.stop()
+    for module, stream, queue in (
+        (st, recv.Stream(pool), ours),
+        (spead2, spead2.recv.Stream(spead2.ThreadPool()), theirs),
+    ):
+        stream.add_inproc_reader(queue)
+        items = module.ItemGroup()
+        for heap in stream:
+            items.update(heap)
+        assert np.array_equal(items["samples"].value, samples)
+
+
+def test_a_queue_is_of_no_use_in_a_child(pool):
+    queue = st.InprocQueue()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, by Python 3.12
+        child = os.fork()
+    if child == 0:
+        try:
+            queue.add_packet(b"")
+        except RuntimeError as error:
+            os._exit("the parent's" in str(error))
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
