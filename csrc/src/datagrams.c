@@ -305,8 +305,9 @@ static spti_datagrams *open_any(int given, const spt_endpoint *endpoint,
         return NULL;
     }
     d->fd = -1;
-    spt_status status = endpoint == NULL ? spti_udp_duplicate(given, &d->fd, &(int){0}, err)
-                                         : open_bound(d, endpoint, config, err);
+    spt_status status = endpoint == NULL
+                            ? spti_socket_duplicate(given, SOCK_DGRAM, &d->fd, &(int){0}, err)
+                            : open_bound(d, endpoint, config, err);
     if (status == SPT_OK)
         status = cut(d, config, err);
     if (status == SPT_OK)

@@ -318,7 +318,7 @@ static spt_status set_up(udp_transport *u, const int *given, const spt_endpoint 
 {
     int family = AF_UNSPEC;
     if (given != NULL)
-        SPTI_TRY(spti_udp_duplicate(*given, &u->base.fd, &family, err));
+        SPTI_TRY(spti_socket_duplicate(*given, SOCK_DGRAM, &u->base.fd, &family, err));
     if (given != NULL && config->zero_copy)
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "zero_copy is for streams with a socket of their own: what others send "

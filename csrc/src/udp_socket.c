@@ -76,18 +76,19 @@ spt_status spti_udp_open(int family, int *fd, spt_error *err)
     return *fd < 0 ? spti_fail_errno(err, "could not make a UDP socket") : SPT_OK;
 }
 
-spt_status spti_udp_duplicate(int given, int *fd, int *family, spt_error *err)
+spt_status spti_socket_duplicate(int given, int type, int *fd, int *family, spt_error *err)
 {
-    int type = 0;
+    int its_type = 0;
     socklen_t length = sizeof(int);
     if (given < 0)
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "the socket that was given is closed: its descriptor is %d", given);
-    if (getsockopt(given, SOL_SOCKET, SO_TYPE, &type, &length) != 0 ||
+    if (getsockopt(given, SOL_SOCKET, SO_TYPE, &its_type, &length) != 0 ||
         getsockopt(given, SOL_SOCKET, SO_DOMAIN, family, &length) != 0)
         return spti_fail_errno(err, "the socket that was given cannot be used");
-    if (type != SOCK_DGRAM || (*family != AF_INET && *family != AF_INET6))
-        return spti_fail(err, SPT_ERR_ARGUMENT, "the socket that was given is not a UDP socket");
+    if (its_type != type || (*family != AF_INET && *family != AF_INET6))
+        return spti_fail(err, SPT_ERR_ARGUMENT, "the socket that was given is not a %s socket",
+                         type == SOCK_DGRAM ? "UDP" : "TCP");
     *fd = fcntl(given, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); /* or what a program prints is sent */
     return *fd < 0 ? spti_fail_errno(err, "could not duplicate the socket") : SPT_OK;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What senders and receivers need of a UDP socket: to make one, or to duplicate one that is given,
- * its addresses and options, multicast groups, and the size of the packets that a message is a run
- * of.
+ * What senders and receivers need of a UDP socket, and partly of one of TCP: to make one, or to
+ * duplicate one that is given, its addresses and options, multicast groups, and the size of the
+ * packets that a message is a run of.
  */
 #ifndef SPTI_UDP_SOCKET_H
 #define SPTI_UDP_SOCKET_H
@@ -31,8 +31,9 @@ spt_status spti_udp_resolve(const spt_endpoint *endpoint, int lowest_port, int f
 /* Make a socket; its descriptor is the caller's. */
 spt_status spti_udp_open(int family, int *fd, spt_error *err);
 
-/* Duplicate a socket that is given, if it is one of UDP, and say of which family it is. */
-spt_status spti_udp_duplicate(int given, int *fd, int *family, spt_error *err);
+/* Duplicate a socket that is given, if it is of that type, SOCK_DGRAM or SOCK_STREAM, and say of
+ * which family it is. */
+spt_status spti_socket_duplicate(int given, int type, int *fd, int *family, spt_error *err);
 
 /* Set an option, which errors call so. */
 spt_status spti_udp_set(int fd, int level, int option, int value, const char *what, spt_error *err);
