@@ -203,6 +203,23 @@ spt_stream *spt_stream_create_memory(spt_thread_pool *pool, const spt_stream_con
     return spti_stream_create(pool, spti_transport_memory(err), config, err);
 }
 
+spt_stream *spt_stream_create_tcp(spt_thread_pool *pool, const spt_endpoint *endpoint,
+                                  const spt_stream_config *config, const spt_tcp_config *tcp,
+                                  spt_error *err)
+{
+    if (check_config(config, err) != SPT_OK)
+        return NULL;
+    return spti_stream_create(pool, spti_transport_tcp(endpoint, tcp, err), config, err);
+}
+
+spt_stream *spt_stream_create_tcp_socket(spt_thread_pool *pool, int socket,
+                                         const spt_stream_config *config, spt_error *err)
+{
+    if (check_config(config, err) != SPT_OK)
+        return NULL;
+    return spti_stream_create(pool, spti_transport_tcp_socket(socket, err), config, err);
+}
+
 spt_stream *spt_stream_create_inproc(spt_thread_pool *pool, spt_inproc_queue *const *queues,
                                      size_t n_queues, const spt_stream_config *config,
                                      spt_error *err)

@@ -24,6 +24,8 @@ static void forget_packets(spt_stream *s, const spt_completion *completion, spt_
     for (size_t i = batch->next; i < batch->n; i++) {
         spti_slot *slot = batch->packets[i].sender;
         if (is_of(slot, completion)) {
+            if (i == batch->next && s->transport->ops->keep != NULL)
+                s->transport->ops->keep(s->transport, batch);
             spti_stream_fail(slot, status, 0, 0, 0);
             slot->in_batch--;
         } else {

@@ -126,6 +126,11 @@ static const char *way_out(int sys_errno)
         return "the interface is down";
     case ENOBUFS:
         return "the interface's queue is full; send at a lower rate";
+    case EPIPE:
+    case ECONNRESET:
+        return "the receiver has closed the connection: make a new stream once it listens again";
+    case ETIMEDOUT:
+        return "the receiver does not answer any more: make a new stream once it does";
     case ECANCELED:
         return "the queue has been stopped, and takes no more";
     case EPERM:

@@ -40,6 +40,9 @@ typedef struct spti_transport_ops {
     /* Take the news of packets that are held; NULL where none ever is. */
     void (*release)(spti_transport *t);
     void (*destroy)(spti_transport *t);
+    /* The batch's next packet is about to be dropped; NULL where none is ever begun and not
+     * finished. */
+    void (*keep)(spti_transport *t, const spti_batch *batch);
 } spti_transport_ops;
 
 struct spti_transport {
@@ -61,6 +64,9 @@ spti_transport *spti_transport_udp_socket(int socket, const spt_endpoint *endpoi
                                           size_t n_endpoints, const spt_udp_config *config,
                                           spt_error *err);
 spti_transport *spti_transport_memory(spt_error *err);
+spti_transport *spti_transport_tcp(const spt_endpoint *endpoint, const spt_tcp_config *config,
+                                   spt_error *err);
+spti_transport *spti_transport_tcp_socket(int socket, spt_error *err);
 spti_transport *spti_transport_inproc(spt_inproc_queue *const *queues, size_t n_queues,
                                       spt_error *err);
 size_t spti_transport_memory_copy(spti_transport *t, void *to, size_t size);

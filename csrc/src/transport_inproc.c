@@ -84,7 +84,7 @@ static void inproc_destroy(spti_transport *t)
     free(p);
 }
 
-static const spti_transport_ops inproc_ops = {inproc_send, NULL, inproc_destroy};
+static const spti_transport_ops inproc_ops = {inproc_send, NULL, inproc_destroy, NULL};
 
 spti_transport *spti_transport_inproc(spt_inproc_queue *const *queues, size_t n_queues,
                                       spt_error *err)

@@ -58,7 +58,7 @@ static void memory_destroy(spti_transport *t)
     free(m);
 }
 
-static const spti_transport_ops memory_ops = {memory_send, NULL, memory_destroy};
+static const spti_transport_ops memory_ops = {memory_send, NULL, memory_destroy, NULL};
 
 spti_transport *spti_transport_memory(spt_error *err)
 {

@@ -227,8 +227,8 @@ static void udp_destroy(spti_transport *t)
     free(u);
 }
 
-static const spti_transport_ops udp_ops = {udp_send, NULL, udp_destroy};
-static const spti_transport_ops zero_copy_ops = {udp_send, udp_release, udp_destroy};
+static const spti_transport_ops udp_ops = {udp_send, NULL, udp_destroy, NULL};
+static const spti_transport_ops zero_copy_ops = {udp_send, udp_release, udp_destroy, NULL};
 
 /* ---- Setting up ---- */
 

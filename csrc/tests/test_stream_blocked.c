@@ -79,8 +79,8 @@ static void gate_destroy(spti_transport *t)
     close(t->fd);
 }
 
-static const spti_transport_ops gate_ops = {gate_send, NULL, gate_destroy};
-static const spti_transport_ops holding_ops = {gate_send, gate_release, gate_destroy};
+static const spti_transport_ops gate_ops = {gate_send, NULL, gate_destroy, NULL};
+static const spti_transport_ops holding_ops = {gate_send, gate_release, gate_destroy, NULL};
 
 static void let_go(uint32_t n)
 {

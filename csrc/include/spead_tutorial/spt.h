@@ -748,6 +748,48 @@ spt_stream_create_memory(spt_thread_pool *pool, const spt_stream_config *config,
  */
 SPT_API size_t spt_stream_memory(spt_stream *stream, void *to, size_t size);
 
+/** How a TCP connection is made. Start from :c:macro:`SPT_TCP_CONFIG_DEFAULT`. */
+typedef struct spt_tcp_config {
+    /** Bytes asked for in the socket's send buffer; 0 leaves the system's. */
+    size_t buffer_size;
+    /** The address of the interface to send from, or ``NULL``. */
+    const char *interface_address;
+} spt_tcp_config;
+
+/** The defaults: a send buffer of 208 KiB. */
+#define SPT_TCP_CONFIG_DEFAULT {212992, NULL}
+
+/**
+ * Connect to a receiver, and make a stream that sends over TCP. Packets follow each other with
+ * nothing in between; large ones (65536 bytes) cost least. Where the connection ends, that heap and
+ * all later ones fail, with ``EPIPE`` or ``ECONNRESET``.
+ *
+ * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
+ * :param endpoint: The only substream. Copied.
+ * :param config: Copied.
+ * :param tcp: Copied; ``NULL`` for the defaults.
+ * :param err: Details of a failure, or ``NULL``: ``ECONNREFUSED`` where nobody listens, ``EINTR``
+ *     where a signal came meanwhile.
+ * :return: The stream, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_stream *spt_stream_create_tcp(spt_thread_pool *pool,
+                                                         const spt_endpoint *endpoint,
+                                                         const spt_stream_config *config,
+                                                         const spt_tcp_config *tcp, spt_error *err);
+
+/**
+ * Make a stream that sends over TCP, with a socket of yours.
+ *
+ * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
+ * :param socket: One of TCP that is connected. It is duplicated: it stays yours, and may be closed.
+ * :param config: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: The stream, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_stream *spt_stream_create_tcp_socket(spt_thread_pool *pool, int socket,
+                                                                const spt_stream_config *config,
+                                                                spt_error *err);
+
 /**
  * A queue of packets within the process, from streams that send to streams that receive: a network
  * that loses nothing. It outlives its owner for as long as a stream has it. All functions may be
