@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the taking apart of packets. Knows no heaps, and believes nothing that it reads. */
-#include "spead_tutorial/spt_recv.h"
+#include "received_packet.h"
+
 #include "wire.h"
 
 /* What a packet has to say of itself. */
@@ -94,4 +95,21 @@ spt_fault spt_received_packet_parse(spt_received_packet *packet, const void *byt
         return SPT_FAULT_BEYOND;
     *packet = p;
     return SPT_FAULT_NONE;
+}
+
+spt_fault spti_received_packet_size(const uint8_t *bytes, size_t n_bytes, uint64_t *size)
+{
+    spt_received_packet p;
+    *size = SPTI_POINTER;
+    if (n_bytes < SPTI_POINTER)
+        return SPT_FAULT_NONE;
+    spt_fault fault = read_header(&p, bytes, n_bytes);
+    if (fault != SPT_FAULT_NONE && fault != SPT_FAULT_POINTERS)
+        return fault;
+    *size = SPTI_POINTER * (1 + p.n_pointers);
+    if (fault == SPT_FAULT_POINTERS)
+        return SPT_FAULT_NONE; /* not all of them are there yet */
+    said all = read_items(&p);
+    *size += all.payload_length;
+    return (all.found & 1U << SPT_ID_PAYLOAD_LENGTH) != 0 ? SPT_FAULT_NONE : SPT_FAULT_MISSING;
 }

@@ -222,6 +222,22 @@ spt_status spt_recv_stream_add_inproc(spt_recv_stream *stream, spt_inproc_queue 
     return add_reader(stream, spti_source_inproc(queue, err), err);
 }
 
+spt_status spt_recv_stream_add_tcp(spt_recv_stream *stream, const spt_endpoint *endpoint,
+                                   const spt_receive_config *config, spt_error *err)
+{
+    spt_error own;
+    err = err == NULL ? &own : err;
+    return add_reader(stream, spti_source_tcp(endpoint, config, err), err);
+}
+
+spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream *stream, int acceptor,
+                                          const spt_receive_config *config, spt_error *err)
+{
+    spt_error own;
+    err = err == NULL ? &own : err;
+    return add_reader(stream, spti_source_tcp_socket(acceptor, config, err), err);
+}
+
 spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err)
 {
     spt_recv_stream *s = stream;

@@ -11,5 +11,8 @@ spti_source *spti_source_udp(const spt_endpoint *endpoint, const spt_receive_con
 spti_source *spti_source_udp_socket(int socket, const spt_receive_config *config, spt_error *err);
 spti_source *spti_source_memory(const void *bytes, size_t n_bytes, spt_error *err);
 spti_source *spti_source_inproc(spt_inproc_queue *queue, spt_error *err);
+spti_source *spti_source_tcp(const spt_endpoint *endpoint, const spt_receive_config *config,
+                             spt_error *err);
+spti_source *spti_source_tcp_socket(int acceptor, const spt_receive_config *config, spt_error *err);
 
 #endif

@@ -605,9 +605,13 @@ typedef struct spt_receive_config {
 /** The defaults: packets of up to 9200 bytes, a receive buffer of 8 MiB, GRO. */
 #define SPT_RECEIVE_CONFIG_DEFAULT {9200, 8388608, NULL, 0, true}
 
+/** The defaults for TCP, of which all that follows ``buffer_size`` means nothing: packets of up to
+ * 65536 bytes, a receive buffer of 208 KiB. */
+#define SPT_RECEIVE_TCP_CONFIG_DEFAULT {65536, 212992, NULL, 0, false}
+
 /** Counts of a socket since it was opened. */
 typedef struct spt_receive_stats {
-    /** Datagrams that came. */
+    /** Datagrams that came; of a connection, packets that were found. */
     uint64_t datagrams;
     /** Their bytes, UDP and IP headers not counted. */
     uint64_t bytes;
@@ -718,6 +722,40 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_socket(spt_recv_stream
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *stream,
                                                              const void *bytes, size_t n_bytes,
                                                              spt_error *err);
+
+/**
+ * Receive from the first TCP connection that a port is asked for; there is no second. The stream
+ * ends with it, and the connection with the stream. Behind a packet that is larger than
+ * ``max_size``, or does not say how long it is, no other can be found: it is counted as malformed,
+ * and the stream ends with the error ``EPROTO``. So is one in whose midst the connection ends.
+ *
+ * :param stream: Borrowed.
+ * :param endpoint: The address to listen on, one of this machine's or ``""`` for any; and the port,
+ *     0 for one that the system chooses.
+ * :param config: Only ``max_size`` and ``buffer_size`` are looked at. Copied; ``NULL`` for
+ *     :c:macro:`SPT_RECEIVE_TCP_CONFIG_DEFAULT`.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp(spt_recv_stream *stream,
+                                                          const spt_endpoint *endpoint,
+                                                          const spt_receive_config *config,
+                                                          spt_error *err);
+
+/**
+ * The same, with a socket of yours that listens.
+ *
+ * :param stream: Borrowed.
+ * :param acceptor: One of TCP. It is duplicated, stays yours, and may be closed; from now on
+ *     ``accept()`` does not wait (``O_NONBLOCK``).
+ * :param config: Only ``max_size`` is looked at. Copied; ``NULL`` for the defaults.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream *stream,
+                                                                 int acceptor,
+                                                                 const spt_receive_config *config,
+                                                                 spt_error *err);
 
 /**
  * Receive packets from a queue of this process. The stream ends when the queue has been stopped,
