@@ -172,6 +172,37 @@ TEST(what_is_sent_in_the_process_is_counted_whichever_allocation_fails)
     run_short(send_in_the_process);
 }
 
+/* One that listens on loopback, for more connections than there are tries. */
+static int listen_for_connections(spt_endpoint *there)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t length = sizeof(address);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0);
+    REQUIRE(listen(fd, 2 * TRIES) == 0);
+    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    *there = (spt_endpoint){"127.0.0.1", ntohs(address.sin_port)};
+    return fd;
+}
+
+static void send_over_tcp(void)
+{
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    spt_endpoint there;
+    spt_stream *stream;
+    OWN(spt_heap) heap = make_heap();
+    OWN_FD int listening = listen_for_connections(&there);
+    MADE(stream, spt_stream_create_tcp(NULL, &there, &config, NULL, &err));
+    CHECK(send_heaps(stream, heap));
+    spt_stream_destroy(stream);
+}
+
+TEST(connections_are_made_whichever_allocation_fails)
+{
+    run_short(send_over_tcp);
+}
+
 /* ---- Receiving ------------------------------------------------------------------------------- */
 
 /* Get all heaps that are not refused for want of memory. Each is whole. */
@@ -210,6 +241,30 @@ static void receive_into_a_pool(void)
     CHECK_EQUAL(stats.in_use, 0);
     spt_memory_pool_destroy(pool);
     spt_thread_pool_destroy(threads);
+}
+
+static void receive_over_tcp(void)
+{
+    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
+    spt_recv_stream *stream;
+    spt_endpoint there;
+    config.heaps.allow_out_of_order = true;
+    OWN_FD int listening = listen_for_connections(&there);
+    MADE(stream, spt_recv_stream_create(NULL, &config, &err));
+    DONE(spt_recv_stream_add_tcp_socket(stream, listening, NULL, &err));
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)there.port)};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    REQUIRE(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+    REQUIRE(send(fd, wanted, n_wanted, 0) == (ssize_t)n_wanted);
+    close(fd);
+    get_all(stream);
+    spt_recv_stream_destroy(stream);
+}
+
+TEST(what_comes_through_a_connection_is_whole_whichever_allocation_fails)
+{
+    run_short(receive_over_tcp);
 }
 
 TEST(what_is_received_is_whole_whichever_allocation_fails)

@@ -273,6 +273,41 @@ TEST(any_call_may_fail)
         }
 }
 
+/* Make both ends of a connection, and of a queue of the process, as far as that goes. */
+static void connect_both(void)
+{
+    int before = free_fd();
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    spt_recv_config how = SPT_RECV_CONFIG_DEFAULT;
+    spt_endpoint there = {"127.0.0.1", 0};
+    OWN(spt_inproc_queue) queue = NEW(spt_inproc_queue_create(0, 0, NULL));
+    OWN(spt_stream) in_process = NULL;
+    if (made((pool = spt_thread_pool_create(1, NULL, 0, &err)) != NULL) &&
+        made((receiver = spt_recv_stream_create(pool, &how, &err)) != NULL) &&
+        made(spt_recv_stream_add_inproc(receiver, queue, &err) == SPT_OK) &&
+        made(spt_recv_stream_add_tcp(receiver, &there, NULL, &err) == SPT_OK)) {
+        there.port = spt_recv_stream_port(receiver);
+        sender = spt_stream_create_tcp(pool, &there, &config, NULL, &err);
+        made(sender != NULL);
+        in_process = spt_stream_create_inproc(pool, &queue, 1, &config, &err);
+        made(in_process != NULL);
+    }
+    END(spt_stream, in_process);
+    end();
+    CHECK_EQUAL(free_fd(), before);
+}
+
+TEST(any_call_that_makes_a_connection_may_fail)
+{
+    static const int errors[] = {ENOMEM, EMFILE, EACCES};
+    begin();
+    for (size_t i = 0; i < LENGTH(errors); i++)
+        for (long n = 1; n == 1 || failing_left <= 0; n++) {
+            fail_call(n, errors[i]);
+            connect_both();
+        }
+}
+
 TEST(descriptors_may_run_out)
 {
     struct rlimit before, now;

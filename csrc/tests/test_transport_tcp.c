@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tests of transport_tcp.c and source_tcp.c: packets through a connection, whatever its
+ * other end does. */
+#define CHECK_CASES "", ", without a thread"
+#define CHECK_AFTER end
+
+#include "make_packet.h"
+#include "reader.h"
+#include "support.h"
+
+#include <errno.h>
+#include <poll.h>
+
+enum { SIZE = 3000000, HEAPS = 5, LONG_NS = 2000000000, PAYLOAD = 1000 };
+
+static spt_thread_pool *pool; /* or NULL: who sends and who gets does the work */
+static spt_stream *sender;
+static spt_recv_stream *receiver;
+static spt_heap *heap;
+static int other = -1; /* end of a connection, which the test has itself */
+static uint8_t value[SIZE];
+static made_packet packet;
+
+static void end(void)
+{
+    END(spt_stream, sender);
+    END(spt_recv_stream, receiver);
+    END(spt_thread_pool, pool);
+    END(spt_heap, heap);
+    if (other >= 0)
+        close(other);
+    other = -1;
+}
+
+static void begin(size_t n_bytes)
+{
+    pool = check_case == 0 ? new_pool(2) : NULL;
+    for (size_t i = 0; i < n_bytes; i++)
+        value[i] = byte_of(0, i);
+    heap = new_heap_of(value, n_bytes);
+}
+
+static int begin_receiver(size_t max_size)
+{
+    spt_endpoint any = {"127.0.0.1", 0};
+    spt_receive_config config = SPT_RECEIVE_TCP_CONFIG_DEFAULT;
+    config.max_size = max_size;
+    receiver = new_receiver(pool);
+    REQUIRE(spt_recv_stream_add_tcp(receiver, &any, &config, NULL) == SPT_OK);
+    return spt_recv_stream_port(receiver);
+}
+
+static void begin_sender(int port, size_t packet_size)
+{
+    spt_endpoint there = {"127.0.0.1", port};
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    config.max_packet_size = packet_size;
+    config.max_heaps = HEAPS;
+    sender = NEW(spt_stream_create_tcp(pool, &there, &config, NULL, NULL));
+}
+
+static int open_socket(int port, bool connects)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    struct timeval patience = {10, 0};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    REQUIRE(fd >= 0);
+    REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0);
+    const struct sockaddr *to = (struct sockaddr *)&address;
+    REQUIRE((connects ? connect(fd, to, sizeof(address)) : bind(fd, to, sizeof(address))) == 0);
+    return fd;
+}
+
+static int listen_for_one(int *port)
+{
+    struct sockaddr_in address;
+    socklen_t length = sizeof(address);
+    int fd = open_socket(0, false);
+    REQUIRE(listen(fd, 1) == 0 && getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    *port = ntohs(address.sin_port);
+    return fd;
+}
+
+/* A sender to the test itself. */
+static void begin_sender_to_test(size_t packet_size)
+{
+    int port, listening = listen_for_one(&port);
+    begin_sender(port, packet_size);
+    other = accept(listening, NULL, NULL);
+    REQUIRE(other >= 0);
+    close(listening);
+}
+
+static void put(const void *bytes, size_t n)
+{
+    REQUIRE(send(other, bytes, n, MSG_NOSIGNAL) == (ssize_t)n);
+}
+
+/* A packet that is a heap. */
+static void make_one(uint64_t cnt)
+{
+    make_part(&packet, cnt, PAYLOAD, 0, PAYLOAD);
+    make_end_of(&packet, cnt, 0, PAYLOAD);
+}
+
+/* Get heaps until the stream ends; returns how many are whole. */
+static size_t get_all(void)
+{
+    spt_received_heap *got;
+    spt_status status;
+    size_t n = 0;
+    for (; (status = spt_recv_stream_get(receiver, LONG_NS, &got)) == SPT_OK;) {
+        n += got->state == SPT_HEAP_COMPLETE;
+        spt_recv_stream_return(receiver, got);
+    }
+    CHECK_EQUAL(status, SPT_DONE);
+    return n;
+}
+
+TEST(heaps_larger_than_all_buffers_come_through_whole)
+{
+    begin(SIZE);
+    begin_sender(begin_receiver(65536), 9000);
+    spt_completion sent[HEAPS] = {0};
+    for (int i = 0; i < HEAPS; i++)
+        REQUIRE(spt_stream_send_heap(sender, heap, &sent[i], NULL) == SPT_OK);
+    if (pool == NULL) { /* each of them would wait for the other */
+        END(spt_stream, sender);
+        CHECK_EQUAL(get_all(), 0);
+        return;
+    }
+    for (int i = 0; i < HEAPS; i++) {
+        spt_received_heap *got;
+        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
+        CHECK_EQUAL(got->received_length, SIZE);
+        CHECK_BYTES(got->payload, value, SIZE);
+        spt_recv_stream_return(receiver, got);
+        CHECK_EQUAL(spt_stream_wait(sender, &sent[i], LONG_NS, NULL), SPT_OK);
+    }
+    spt_stats stats;
+    spt_stream_stats(sender, &stats);
+    spt_recv_stats received = stats_of(receiver);
+    CHECK_EQUAL(received.account.packets, stats.packets, received.sockets.bytes, stats.bytes,
+                received.sockets.datagrams, stats.packets);
+    CHECK(stats.waits > 0 && received.sockets.buffer_size > 0);
+    END(spt_stream, sender);
+    CHECK_EQUAL(get_all(), 0, stats_of(receiver).sys_errno, 0);
+}
+
+TEST(a_sender_is_told_where_nobody_listens)
+{
+    int port;
+    close(listen_for_one(&port));
+    spt_endpoint nobody = {"localhost", port};
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "is the receiver listening there?",
+                  spt_stream_create_tcp(NULL, &nobody, &config, NULL, &err));
+    spt_tcp_config from = {0, "192.0.2.1"};
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "interface address '192.0.2.1'",
+                  spt_stream_create_tcp(NULL, &nobody, &config, &from, &err));
+    OWN_FD int datagrams = listen_on_loopback(&port, 4096);
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "not a TCP socket",
+                  spt_stream_create_tcp_socket(NULL, datagrams, &config, &err));
+    OWN_FD int alone = open_socket(0, false);
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "has to be connected",
+                  spt_stream_create_tcp_socket(NULL, alone, &config, &err));
+    receiver = new_receiver(NULL);
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "call its listen() first",
+                  spt_recv_stream_add_tcp_socket(receiver, alone, NULL, &err));
+    spt_receive_config none = {0};
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "max_size is 0",
+                  spt_recv_stream_add_tcp_socket(receiver, alone, &none, &err));
+    OWN_FD int listening = listen_for_one(&port);
+    spt_endpoint taken = {"127.0.0.1", port};
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "in use", spt_recv_stream_add_tcp(receiver, &taken, NULL, &err));
+}
+
+TEST(names_with_addresses_of_both_kinds_find_who_listens_at_one)
+{
+    begin(PAYLOAD);
+    spt_endpoint there = {"localhost", begin_receiver(65536)};
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    sender = NEW(spt_stream_create_tcp(pool, &there, &config, NULL, NULL));
+    send_and_wait(sender, heap, 1);
+    END(spt_stream, sender);
+    CHECK_EQUAL(get_all(), 1);
+}
+
+TEST(packets_are_found_however_they_are_cut_and_one_that_is_cut_off_is_counted)
+{
+    begin(1);
+    other = open_socket(begin_receiver(65536), true);
+    make_one(1);
+    for (size_t i = 0; i < packet.size; i++)
+        put(packet.bytes + i, 1);
+    make_one(2);
+    put(packet.bytes, packet.size - 1);
+    close(other);
+    other = -1;
+    CHECK_EQUAL(get_all(), 1);
+    spt_recv_stats stats = stats_of(receiver);
+    CHECK_EQUAL(stats.account.faults[SPT_FAULT_PAYLOAD], 1, stats.account.packets, 2,
+                stats.sys_errno, 0);
+}
+
+TEST(a_connection_that_is_reset_ends_the_stream_with_that_error)
+{
+    begin(1);
+    other = open_socket(begin_receiver(65536), true);
+    make_one(1);
+    put(packet.bytes, packet.size);
+    spt_received_heap *got;
+    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
+    spt_recv_stream_return(receiver, got);
+    struct linger now = {1, 0};
+    REQUIRE(setsockopt(other, SOL_SOCKET, SO_LINGER, &now, sizeof(now)) == 0);
+    close(other);
+    other = -1;
+    CHECK_EQUAL(get_all(), 0, stats_of(receiver).sys_errno, ECONNRESET);
+}
+
+/* After a good packet something else comes. */
+static void check_end(const void *bytes, size_t n, spt_fault fault)
+{
+    end();
+    begin(1);
+    other = open_socket(begin_receiver(2000), true);
+    make_one(1);
+    put(packet.bytes, packet.size);
+    put(bytes, n);
+    CHECK_EQUAL(get_all(), 1);
+    spt_recv_stats stats = stats_of(receiver);
+    CHECK_EQUAL(stats.account.faults[fault], 1, stats.account.packets, 2, stats.sys_errno, EPROTO);
+    /* It does not read on: the sender is told, sooner or later. */
+    struct pollfd news = {other, POLLIN | POLLHUP | POLLERR, 0};
+    CHECK_EQUAL(poll(&news, 1, 10000), 1);
+}
+
+TEST(behind_what_does_not_say_how_long_it_is_nothing_is_looked_for)
+{
+    check_end("not a packet", 12, SPT_FAULT_HEADER);
+    check_end("S\4\0\10\0\0\0\0", 8, SPT_FAULT_FLAVOUR);
+    check_end("S\4\3\5\0\0\377\377", 8, SPT_FAULT_SURPLUS); /* of its pointers alone */
+    static made_packet bad;
+    make_begin(&bad, 40);
+    make_add(&bad, true, 1, 1);
+    make_end(&bad, value, 0);
+    check_end(bad.bytes, bad.size, SPT_FAULT_MISSING);
+    make_part(&bad, 2, 1 << 20, 0, 2001 - 40); /* of which nothing but the header comes */
+    make_end(&bad, value, 0);
+    check_end(bad.bytes, bad.size, SPT_FAULT_SURPLUS);
+}
+
+TEST(a_malformed_packet_that_says_how_long_it_is_is_passed_over)
+{
+    begin(1);
+    other = open_socket(begin_receiver(65536), true);
+    make_part(&packet, 1, 10, 0, 20); /* beyond its heap */
+    make_end_of(&packet, 1, 0, 20);
+    put(packet.bytes, packet.size);
+    make_one(2);
+    put(packet.bytes, packet.size);
+    close(other);
+    other = -1;
+    CHECK_EQUAL(get_all(), 1);
+    CHECK_EQUAL(stats_of(receiver).account.faults[SPT_FAULT_BEYOND], 1);
+}
+
+TEST(a_reader_takes_one_connection_and_the_first)
+{
+    begin(1);
+    int port, listening = listen_for_one(&port);
+    receiver = new_receiver(pool);
+    REQUIRE(spt_recv_stream_add_tcp_socket(receiver, listening, NULL, NULL) == SPT_OK);
+    CHECK_EQUAL(spt_recv_stream_port(receiver), port);
+    close(listening);
+    other = open_socket(port, true);
+    make_one(1);
+    put(packet.bytes, packet.size);
+    spt_received_heap *got;
+    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
+    spt_recv_stream_return(receiver, got);
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    OWN_FD int second = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK_EQUAL(connect(second, (struct sockaddr *)&address, sizeof(address)), -1);
+    CHECK_EQUAL(errno, ECONNREFUSED);
+}
+
+TEST(all_heaps_fail_once_the_receiver_is_gone)
+{
+    begin(PAYLOAD);
+    begin_sender_to_test(9000);
+    send_and_wait(sender, heap, -1);
+    close(other); /* with what came, unread: it resets the connection */
+    other = -1;
+    spt_completion sent = {0};
+    spt_status status = SPT_OK;
+    for (int i = 0; i < 1000 && status == SPT_OK; i++) {
+        REQUIRE(spt_stream_send_heap(sender, heap, &sent, NULL) == SPT_OK);
+        status = spt_stream_wait(sender, &sent, -1, NULL);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQUAL(status, SPT_ERR_SYSTEM);
+        CHECK(sent.sys_errno == EPIPE || sent.sys_errno == ECONNRESET);
+        REQUIRE(spt_stream_send_heap(sender, heap, &sent, NULL) == SPT_OK);
+        spt_error err;
+        status = spt_stream_wait(sender, &sent, -1, &err);
+        CHECK_WORDS(err.message, "the receiver has closed the connection");
+    }
+}
+
+TEST(after_a_heap_that_is_cancelled_in_the_midst_of_a_packet_the_next_is_found)
+{
+    enum { LARGE = 1000000 };
+    static uint8_t bytes[2 * SIZE];
+    begin(SIZE);
+    begin_sender_to_test(LARGE);
+    spt_completion sent[2] = {0};
+    REQUIRE(spt_stream_send_heap(sender, heap, &sent[0], NULL) == SPT_OK);
+    spt_stats stats = {0};
+    while (stats.waits == 0) {
+        CHECK_EQUAL(spt_stream_wait(sender, &sent[0], 1000000, NULL), SPT_PENDING);
+        spt_stream_stats(sender, &stats);
+    }
+    spt_stream_cancel(sender, &sent[0]);
+    CHECK_EQUAL(spt_heap_in_flight(heap), 0);
+    OWN(spt_heap) small = new_heap_of("small", 5);
+    REQUIRE(spt_stream_send_heap(sender, small, &sent[1], NULL) == SPT_OK);
+    size_t n = 0, at = 0;
+    reader_packet p = {0};
+    while (spt_stream_wait(sender, &sent[1], 0, NULL) == SPT_PENDING) {
+        ssize_t got = recv(other, bytes + n, sizeof(bytes) - n, MSG_DONTWAIT);
+        n += got > 0 ? (size_t)got : 0;
+    }
+    END(spt_stream, sender); /* at which it ends */
+    for (ssize_t got; (got = recv(other, bytes + n, sizeof(bytes) - n, 0)) > 0;)
+        n += (size_t)got;
+    for (; at < n && reader_read(&p, bytes + at, n - at); at += p.size)
+        ;
+    CHECK_EQUAL(at, n, p.cnt, 2, p.heap_length, 5);
+    CHECK_BYTES(p.payload, "small", 5);
+}
