@@ -142,6 +142,18 @@ TEST(heaps_stay_in_the_process)
     CHECK_EQUAL(spt_stream_num_substreams(two.get()), 2);
 }
 
+TEST(heaps_come_through_a_connection)
+{
+    const spt::thread_pool threads;
+    spt::recv_stream stream(threads);
+    stream.add_tcp({"127.0.0.1", 0});
+    spt::tcp_stream sender(threads, {"127.0.0.1", stream.port()});
+    send_all(sender, 3, true);
+    CHECK_EQUAL(check_heaps(stream), 3);
+    CHECK_THROWS(SPT_ERR_ARGUMENT, "closed", stream.add_tcp_socket(-1));
+    CHECK_THROWS(SPT_ERR_ARGUMENT, "closed", spt::tcp_stream(threads, -1));
+}
+
 TEST(a_heap_is_moved_and_given_back_once)
 {
     static_assert(!std::is_copy_constructible_v<spt::received_heap>);

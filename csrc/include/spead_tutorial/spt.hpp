@@ -631,6 +631,11 @@ struct udp_config : spt_udp_config {
     constexpr udp_config() noexcept : spt_udp_config(SPT_UDP_CONFIG_DEFAULT) {}
 };
 
+/** How a TCP connection is made: :c:struct:`spt_tcp_config`, with the defaults. */
+struct tcp_config : spt_tcp_config {
+    constexpr tcp_config() noexcept : spt_tcp_config(SPT_TCP_CONFIG_DEFAULT) {}
+};
+
 /** Where a substream goes, or a receiver listens: see :c:struct:`spt_endpoint`. */
 using endpoint = spt_endpoint;
 
@@ -932,6 +937,27 @@ class udp_stream : public stream
                const udp_config &udp = {})
         : stream(taken, detail::made(spt_stream_create_udp_socket, who.get(), socket,
                                      endpoints.data(), endpoints.size(), &config, &udp))
+    {
+    }
+};
+
+/** A stream that sends over a TCP connection. */
+class tcp_stream : public stream
+{
+  public:
+    using stream::stream;
+
+    /** Connect, and make one. Throws what :c:func:`spt_stream_create_tcp` answers. */
+    tcp_stream(worker who, const endpoint &to, const stream_config &config = {},
+               const tcp_config &tcp = {})
+        : stream(taken, detail::made(spt_stream_create_tcp, who.get(), &to, &config, &tcp))
+    {
+    }
+
+    /** The same, with a socket of yours. Throws what :c:func:`spt_stream_create_tcp_socket`
+     * answers. */
+    tcp_stream(worker who, int socket, const stream_config &config = {})
+        : stream(taken, detail::made(spt_stream_create_tcp_socket, who.get(), socket, &config))
     {
     }
 };

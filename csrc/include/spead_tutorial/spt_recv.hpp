@@ -248,6 +248,11 @@ struct receive_config : spt_receive_config {
     constexpr receive_config() noexcept : spt_receive_config(SPT_RECEIVE_CONFIG_DEFAULT) {}
 };
 
+/** The same for a TCP connection, of which ``max_size`` and ``buffer_size`` are looked at. */
+struct receive_tcp_config : spt_receive_config {
+    constexpr receive_tcp_config() noexcept : spt_receive_config(SPT_RECEIVE_TCP_CONFIG_DEFAULT) {}
+};
+
 /** How a stream receives: :c:struct:`spt_recv_config`, with the defaults. */
 struct recv_config : spt_recv_config {
     constexpr recv_config() noexcept : spt_recv_config(SPT_RECV_CONFIG_DEFAULT) {}
@@ -315,6 +320,19 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
     {
         const auto all = std::as_bytes(std::span(bytes));
         detail::must(spt_recv_stream_add_memory, get(), all.data(), all.size());
+    }
+
+    /** Receive from the first TCP connection that a port is asked for. Throws what
+     * :c:func:`spt_recv_stream_add_tcp` answers. */
+    void add_tcp(const endpoint &on, const receive_tcp_config &config = {})
+    {
+        detail::must(spt_recv_stream_add_tcp, get(), &on, &config);
+    }
+
+    /** The same, with a socket of yours that listens; it is duplicated. */
+    void add_tcp_socket(int acceptor, const receive_tcp_config &config = {})
+    {
+        detail::must(spt_recv_stream_add_tcp_socket, get(), acceptor, &config);
     }
 
     /** Receive packets from a queue of this process, which is held until the stream is stopped. */
