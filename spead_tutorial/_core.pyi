@@ -104,6 +104,17 @@ class Stream:
     def _open_udp_stream(
         self, pool: ThreadPool | None, endpoints: Any, config: StreamConfig, udp: Any
     ) -> None: ...
+    def _connect_tcp(
+        self,
+        pool: ThreadPool | None,
+        endpoint: tuple[str, int],
+        config: StreamConfig,
+        buffer_size: int,
+        interface_address: str,
+    ) -> None: ...
+    def _open_tcp_socket(
+        self, pool: ThreadPool | None, socket: int, config: StreamConfig
+    ) -> None: ...
     def _open_inproc_stream(
         self, pool: ThreadPool | None, queues: list[InprocQueue], config: StreamConfig
     ) -> None: ...

@@ -874,6 +874,36 @@ cdef class Stream:
                 stream = spt_stream_create_udp(c_pool, c_endpoints, n, &c_config, &c_udp, &err)
         self.opened(stream, pool, &err)
 
+    def _connect_tcp(self, ThreadPool pool, endpoint, config, buffer_size, str interface_address):
+        cdef spt_error err
+        cdef spt_stream_config c_config = self.convert(config)
+        cdef spt_tcp_config tcp
+        cdef spt_endpoint c_endpoint
+        cdef spt_stream *stream = NULL
+        cdef spt_thread_pool *c_pool = to_pool(pool)
+        cdef bytes host = _name("host", endpoint[0])
+        cdef bytes interface = _name("interface address", interface_address)
+        c_endpoint.host = host
+        c_endpoint.port = _port(endpoint)
+        tcp.buffer_size = whole("buffer_size", buffer_size)
+        tcp.interface_address = interface
+        while True:
+            with nogil:
+                stream = spt_stream_create_tcp(c_pool, &c_endpoint, &c_config, &tcp, &err)
+            if stream != NULL or err.status != SPT_ERR_SYSTEM or err.sys_errno != errno.EINTR:
+                break
+            PyErr_CheckSignals()
+        self.opened(stream, pool, &err)
+
+    def _open_tcp_socket(self, ThreadPool pool, int socket, config):
+        cdef spt_error err
+        cdef spt_stream_config c_config = self.convert(config)
+        cdef spt_stream *stream
+        cdef spt_thread_pool *c_pool = to_pool(pool)
+        with nogil:
+            stream = spt_stream_create_tcp_socket(c_pool, socket, &c_config, &err)
+        self.opened(stream, pool, &err)
+
     def _open_inproc_stream(self, ThreadPool pool, list queues, config):
         cdef spt_error err
         cdef spt_stream_config c_config = self.convert(config)

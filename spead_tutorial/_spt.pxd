@@ -143,6 +143,16 @@ cdef extern from "spead_tutorial/spt.h" nogil:
         spt_thread_pool *, const spt_stream_config *, spt_error *)
     size_t spt_stream_memory "WITHOUT_GIL(spt_stream_memory)"(spt_stream *, void *, size_t)
 
+    ctypedef struct spt_tcp_config:
+        size_t buffer_size
+        const char *interface_address
+
+    spt_stream *spt_stream_create_tcp "WITHOUT_GIL(spt_stream_create_tcp)"(
+        spt_thread_pool *, const spt_endpoint *, const spt_stream_config *, const spt_tcp_config *,
+        spt_error *)
+    spt_stream *spt_stream_create_tcp_socket "WITHOUT_GIL(spt_stream_create_tcp_socket)"(
+        spt_thread_pool *, int, const spt_stream_config *, spt_error *)
+
     ctypedef struct spt_inproc_queue:
         pass
 

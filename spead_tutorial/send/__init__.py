@@ -19,6 +19,7 @@ from spead_tutorial._core import (
 from spead_tutorial._types import GroupMode, RateMethod, StreamConfig, StreamStats
 from spead_tutorial.send._generator import HeapGenerator, ItemGroup
 from spead_tutorial.send._inproc import InprocArguments as _InprocArguments
+from spead_tutorial.send._tcp import TcpArguments as _TcpArguments
 from spead_tutorial.send._udp import UdpArguments as _UdpArguments
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "StreamConfig",
     "StreamStats",
     "SyncStream",
+    "TcpStream",
     "UdpStream",
     "route_packet_size",
 ]
@@ -43,6 +45,10 @@ __all__ = [
 
 class InprocStream(_InprocArguments, SyncStream):
     __doc__ = _InprocArguments.__doc__
+
+
+class TcpStream(_TcpArguments, SyncStream):
+    __doc__ = _TcpArguments.__doc__
 
 
 class UdpStream(_UdpArguments, SyncStream):

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ways to make a stream that sends over TCP."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from socket import IPPROTO_TCP, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY
+from socket import socket as Socket  # noqa: N812 - a parameter has the name
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from spead_tutorial._core import ThreadPool
+from spead_tutorial._types import StreamConfig, whole
+
+if TYPE_CHECKING:
+    import asyncio
+
+_DEFAULT_BUFFER_SIZE = 212992
+
+
+def _only(endpoints: Sequence[tuple[str, int]]) -> tuple[str, int]:
+    """The one endpoint that there has to be."""
+    try:
+        ((host, port),) = endpoints
+    except ValueError:
+        raise ValueError(
+            "a TCP stream has exactly one endpoint, such as [('192.168.31.2', 8888)]"
+        ) from None
+    return host, operator.index(port)
+
+
+class TcpSocket:
+    """TcpStream(thread_pool, socket, config=None)
+
+    A stream that sends over a TCP connection, which `connect` makes, or you.
+
+    Parameters
+    ----------
+    thread_pool : ThreadPool or None
+        Whose threads send; kept alive. None: the thread that calls does it.
+    socket : socket.socket
+        A TCP socket that is connected. It is duplicated: it stays yours, and may be closed.
+    config : StreamConfig, optional
+        How it sends; copied. By default ``StreamConfig()``.
+
+    Attributes
+    ----------
+    DEFAULT_BUFFER_SIZE : int
+        Default of ``buffer_size`` of `connect`, in bytes.
+
+    Raises
+    ------
+    TypeError
+        For what is not a TCP socket.
+    OSError
+        For one that is not connected.
+    """
+
+    DEFAULT_BUFFER_SIZE: ClassVar[int] = _DEFAULT_BUFFER_SIZE
+
+    def __init__(
+        self, thread_pool: ThreadPool | None, socket: Socket, config: StreamConfig | None = None
+    ) -> None:
+        if not hasattr(socket, "fileno") or socket.type != SOCK_STREAM:
+            raise TypeError(f"a TCP stream sends through a TCP socket, and not {socket!r}")
+        self._open_tcp_socket(thread_pool, socket.fileno(), config or StreamConfig())
+
+    def _open_tcp_socket(self, pool: ThreadPool | None, socket: int, config: StreamConfig) -> None:
+        super()._open_tcp_socket(pool, socket, config)  # type: ignore[misc]
+
+
+async def _connected(
+    loop: asyncio.AbstractEventLoop, host: str, port: int, buffer_size: int, interface: str
+) -> Socket:
+    """Connect to the first address of a host that takes it."""
+    error: OSError | None = None
+    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=SOCK_STREAM):
+        socket = Socket(family, kind, protocol)
+        try:
+            socket.setblocking(False)
+            socket.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+            if buffer_size > 0:
+                socket.setsockopt(SOL_SOCKET, SO_SNDBUF, min(buffer_size, (1 << 30) - 1))
+            if interface:
+                socket.bind((interface, 0))
+            await loop.sock_connect(socket, address)
+        except OSError as failed:
+            socket.close()
+            error = error or failed
+        except BaseException:
+            socket.close()
+            raise
+        else:
+            return socket
+    raise error or OSError(f"host {host!r} has no address")
+
+
+class TcpConnect(TcpSocket):
+    __doc__ = TcpSocket.__doc__
+
+    @classmethod
+    async def connect(
+        cls,
+        thread_pool: ThreadPool | None,
+        endpoints: Sequence[tuple[str, int]],
+        config: StreamConfig | None = None,
+        buffer_size: int = _DEFAULT_BUFFER_SIZE,
+        interface_address: str = "",
+    ) -> Self:
+        """Connect to a receiver, without holding up the event loop.
+
+        Parameters
+        ----------
+        thread_pool : ThreadPool or None
+            Whose threads send; kept alive. None: the thread that calls does it.
+        endpoints : sequence of (str, int)
+            Host (name or address) and port: exactly one.
+        config : StreamConfig, optional
+            How it sends; copied. By default ``StreamConfig()``.
+        buffer_size : int
+            Bytes asked for in the socket's send buffer; 0 leaves the system's.
+        interface_address : str
+            The address of the interface to send from; empty leaves it to the system.
+
+        Returns
+        -------
+        TcpStream
+            A stream with that connection.
+
+        Raises
+        ------
+        ValueError
+            For another number of endpoints.
+        OSError
+            Where the host cannot be found, or nobody listens there.
+        """
+        import asyncio
+
+        host, port = _only(endpoints)
+        whole("buffer_size", buffer_size)
+        with await _connected(
+            asyncio.get_running_loop(), host, port, buffer_size, interface_address
+        ) as socket:
+            return cls(thread_pool, socket, config)
+
+
+class TcpArguments(TcpSocket):
+    """TcpStream(thread_pool, endpoints, config=None, buffer_size=212992, interface_address="")
+    TcpStream(thread_pool, socket, config=None)
+
+    A stream that sends over a TCP connection.
+
+    Nothing is lost on the way, and while the receiver does not keep up, the stream waits. Large
+    packets cost least: ``StreamConfig(max_packet_size=65536)`` is what receivers take by default.
+    Where the connection ends, that heap and all later ones fail.
+
+    Parameters
+    ----------
+    thread_pool : ThreadPool or None
+        Whose threads send; kept alive. None: the thread that calls does it.
+    endpoints : sequence of (str, int)
+        Host (name or address) and port of the receiver: exactly one. It is connected to, which is
+        waited for.
+    config : StreamConfig, optional
+        How it sends; copied. By default ``StreamConfig()``.
+    buffer_size : int
+        Bytes asked for in the socket's send buffer; 0 leaves the system's.
+    interface_address : str
+        The address of the interface to send from; empty leaves it to the system.
+    socket : socket.socket
+        A TCP socket that is connected. It is duplicated: it stays yours, and may be closed.
+
+    Attributes
+    ----------
+    DEFAULT_BUFFER_SIZE : int
+        Default of `buffer_size`, in bytes.
+
+    Raises
+    ------
+    ValueError
+        For another number of endpoints, or a host that cannot be looked up.
+    OSError
+        Where nobody listens there, or the socket that was given is not connected.
+    TypeError
+        For what is not a TCP socket, and arguments of another form.
+    """
+
+    def __init__(self, thread_pool: ThreadPool | None, *args: Any, **kwargs: Any) -> None:
+        if "socket" in kwargs or (args and hasattr(args[0], "fileno")):
+            super().__init__(thread_pool, *args, **kwargs)
+        else:
+            self._connect(thread_pool, *args, **kwargs)
+
+    def _connect(
+        self,
+        thread_pool: ThreadPool | None,
+        endpoints: Sequence[tuple[str, int]],
+        config: StreamConfig | None = None,
+        buffer_size: int = _DEFAULT_BUFFER_SIZE,
+        interface_address: str = "",
+    ) -> None:
+        self._connect_tcp(
+            thread_pool, _only(endpoints), config or StreamConfig(), buffer_size, interface_address
+        )
+
+    def _connect_tcp(
+        self,
+        pool: ThreadPool | None,
+        endpoint: tuple[str, int],
+        config: StreamConfig,
+        buffer_size: int,
+        interface_address: str,
+    ) -> None:
+        super()._connect_tcp(pool, endpoint, config, buffer_size, interface_address)  # type: ignore[misc]
