@@ -397,6 +397,36 @@ cdef class ReceiveStream:
             status = spt_recv_stream_add_udp_socket(self.stream, socket, &config, &err)
         self.added(status, &err)
 
+    def _add_tcp(self, str host, port, max_size, buffer_size):
+        cdef spt_error err
+        cdef spt_status status
+        cdef spt_endpoint endpoint
+        cdef spt_receive_config config
+        cdef bytes name = _name("host", host)
+        self.check_made()
+        if whole("port", port) > 65535:
+            raise TypeError(f"port {port} is out of range: ports are 1 to 65535, and 0 lets the "
+                            "system choose")
+        memset(&config, 0, sizeof(config))
+        endpoint.host = name
+        endpoint.port = port
+        config.max_size = whole("max_size", max_size)
+        config.buffer_size = whole("buffer_size", buffer_size)
+        with nogil:
+            status = spt_recv_stream_add_tcp(self.stream, &endpoint, &config, &err)
+        self.added(status, &err)
+
+    def _add_acceptor(self, int acceptor, max_size):
+        cdef spt_error err
+        cdef spt_status status
+        cdef spt_receive_config config
+        self.check_made()
+        memset(&config, 0, sizeof(config))
+        config.max_size = whole("max_size", max_size)
+        with nogil:
+            status = spt_recv_stream_add_tcp_socket(self.stream, acceptor, &config, &err)
+        self.added(status, &err)
+
     def add_buffer_reader(self, buffer):
         """Receive the packets in a buffer, one after the other.
 

@@ -101,6 +101,10 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         spt_recv_stream *, int, const spt_receive_config *, spt_error *)
     spt_status spt_recv_stream_add_memory "WITHOUT_GIL(spt_recv_stream_add_memory)"(
         spt_recv_stream *, const void *, size_t, spt_error *)
+    spt_status spt_recv_stream_add_tcp "WITHOUT_GIL(spt_recv_stream_add_tcp)"(
+        spt_recv_stream *, const spt_endpoint *, const spt_receive_config *, spt_error *)
+    spt_status spt_recv_stream_add_tcp_socket "WITHOUT_GIL(spt_recv_stream_add_tcp_socket)"(
+        spt_recv_stream *, int, const spt_receive_config *, spt_error *)
     spt_status spt_recv_stream_add_inproc "WITHOUT_GIL(spt_recv_stream_add_inproc)"(
         spt_recv_stream *, spt_inproc_queue *, spt_error *)
     spt_status spt_recv_stream_start "WITHOUT_GIL(spt_recv_stream_start)"(

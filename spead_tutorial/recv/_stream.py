@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import socket as sockets
@@ -66,6 +67,11 @@ class Readers(ReceiveStream):
     DEFAULT_UDP_MAX_SIZE: ClassVar[int] = 9200
     #: Default of ``buffer_size`` of `add_udp_reader`, in bytes.
     DEFAULT_UDP_BUFFER_SIZE: ClassVar[int] = 8388608
+
+    #: Default of ``max_size`` of `add_tcp_reader`, in bytes.
+    DEFAULT_TCP_MAX_SIZE: ClassVar[int] = 65536
+    #: Default of ``buffer_size`` of `add_tcp_reader`, in bytes.
+    DEFAULT_TCP_BUFFER_SIZE: ClassVar[int] = 212992
 
     _config: StreamConfig
     _said: dict[str, int]  # how much of some counts has been spoken of
@@ -208,6 +214,9 @@ class Readers(ReceiveStream):
     ) -> None:
         before = self._counts()["socket_buffer"]
         self._add_udp(host, port, max_size, buffer_size, interface_address, interface_index, gro)
+        self._warn_of_buffer(before, buffer_size)
+
+    def _warn_of_buffer(self, before: int, buffer_size: int) -> None:
         granted = (self._counts()["socket_buffer"] - before) // 2
         if 0 < granted < buffer_size:
             _log.warning(
@@ -215,6 +224,78 @@ class Readers(ReceiveStream):
                 " 'sysctl -w net.core.rmem_max=%d'",
                 self._port(), granted, buffer_size, buffer_size,
             )  # fmt: skip
+
+    @overload
+    def add_tcp_reader(
+        self,
+        port: int,
+        max_size: int = DEFAULT_TCP_MAX_SIZE,
+        buffer_size: int = DEFAULT_TCP_BUFFER_SIZE,
+        bind_hostname: str = "",
+    ) -> None: ...
+    @overload
+    def add_tcp_reader(
+        self, acceptor: sockets.socket, max_size: int = DEFAULT_TCP_MAX_SIZE
+    ) -> None: ...
+
+    def add_tcp_reader(self, *args: Any, **kwargs: Any) -> None:
+        """Receive the packets of a TCP connection, one after the other.
+
+        The first connection is taken, and no second. The stream ends with it, and the connection
+        with the stream. While heaps are not got, the sender has to wait.
+
+        Parameters
+        ----------
+        *args, **kwargs
+            One of two forms, which are told apart by the first argument:
+
+            - ``port, max_size=65536, buffer_size=212992, bind_hostname=""``: listen on a port of
+              this machine, at that address or name, or at any; 0 lets the system choose the port.
+            - ``acceptor, max_size=65536``: take a connection from a TCP socket that listens. It is
+              duplicated, stays yours, and may be closed; its ``accept`` does not wait any more.
+
+            ``max_size`` is how many bytes a packet has at most. Behind a longer one, or one that
+            does not say how long it is, no other can be found: it is counted as malformed, and the
+            stream ends, which is logged. ``buffer_size`` is asked of the system for the socket's
+            buffer, in bytes; 0 leaves what it has.
+
+        Raises
+        ------
+        OSError
+            Where the port is in use, or cannot be listened on (a RuntimeError, too).
+        ValueError
+            For a name that cannot be looked up, a socket that does not listen, or a value out of
+            its range.
+        TypeError
+            For a port that cannot be, a socket that is not one of TCP, and other arguments that
+            are none of these forms.
+        Stopped
+            After the stream has ended.
+        RuntimeError
+            After `start`, of a stream that was to be started.
+        """
+        if "acceptor" in kwargs or (args and isinstance(args[0], sockets.socket)):
+            self._add_tcp_socket(*args, **kwargs)
+        else:
+            self._listen_tcp(*args, **kwargs)
+
+    def _add_tcp_socket(
+        self, acceptor: sockets.socket, max_size: int = DEFAULT_TCP_MAX_SIZE
+    ) -> None:
+        if _given("acceptor", acceptor, sockets.socket).type != sockets.SOCK_STREAM:
+            raise TypeError(f"acceptor must be a TCP socket, not of type {acceptor.type!r}")
+        self._add_acceptor(acceptor.fileno(), max_size)
+
+    def _listen_tcp(
+        self,
+        port: int,
+        max_size: int = DEFAULT_TCP_MAX_SIZE,
+        buffer_size: int = DEFAULT_TCP_BUFFER_SIZE,
+        bind_hostname: str = "",
+    ) -> None:
+        before = self._counts()["socket_buffer"]
+        self._add_tcp(bind_hostname, port, max_size, buffer_size)
+        self._warn_of_buffer(before, buffer_size)
 
     def __enter__(self) -> Self:
         return self
@@ -241,6 +322,8 @@ class Readers(ReceiveStream):
         counts = self._counts()
         if self._unsaid("sys_errno", counts):
             why = os.strerror(counts["sys_errno"])
+            if counts["sys_errno"] == errno.EPROTO:
+                why = "a packet over TCP did not say how long it is, or was longer than max_size"
             _log.error("a socket failed, which ended the stream: %s", why)
 
     def _waiting(self) -> None:

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Heaps through a TCP connection: ours and spead2's at either end, and what else may come."""
+
+import contextlib
+import errno
+import logging
+import random
+import socket
+
+import numpy as np
+import pytest
+import spead2
+import spead2.recv
+import spead2.send
+
+import spead_tutorial as st
+import spead_tutorial.recv.asyncio
+import spead_tutorial.send.asyncio
+from spead_tutorial import recv, send
+from support import ref_encode
+from support.heaps import make_heap
+from support.loops import in_loop
+
+HOST = "127.0.0.1"
+LARGE = 100_000
+SAMPLES = np.arange(LARGE, dtype=np.int16)
+
+
+@pytest.fixture
+def pool():
+    with st.ThreadPool() as made:
+        yield made
+
+
+@pytest.fixture
+def acceptor():
+    """A socket that listens."""
+    with socket.create_server((HOST, 0)) as made:
+        yield made
+
+
+def listening(pool, **kwargs):
+    """A stream that receives from a port, and where that is."""
+    stream = recv.Stream(pool)
+    stream.add_tcp_reader(0, bind_hostname=HOST, **kwargs)
+    return stream, (HOST, stream._port())
+
+
+def receive(module, stream):
+    """The samples of all heaps that come."""
+    items = module.ItemGroup()
+    return [items.update(heap)["samples"].value for heap in stream]
+
+
+def send_samples(module, stream, n):
+    items = (send if module is st else spead2.send).ItemGroup()
+    items.add_item(0x3300, "samples", "", SAMPLES.shape, SAMPLES.dtype)
+    for i in range(n):
+        items["samples"].value = SAMPLES + np.int16(i)
+        stream.send_heap(items.get_heap())
+    stream.send_heap(items.get_end())
+
+
+@pytest.mark.parametrize("size", [1472, 65536])
+@pytest.mark.parametrize(("ours", "theirs"), [(st, st), (st, spead2), (spead2, st)])
+def test_heaps_come_through_whole_from_ours_and_spead2_to_ours_and_spead2(
+    acceptor, ours, theirs, size
+):
+    senders, receivers = (send, spead2.send), (recv, spead2.recv)
+    sends, receives = senders[ours is spead2], receivers[theirs is spead2]
+    stream = receives.Stream(theirs.ThreadPool())
+    stream.add_tcp_reader(acceptor)
+    config = sends.StreamConfig(max_packet_size=size)
+    sender = sends.TcpStream(ours.ThreadPool(), [acceptor.getsockname()], config)
+    send_samples(ours, sender, 3)
+    assert [got.tolist() for got in receive(theirs, stream)] == [
+        (SAMPLES + np.int16(i)).tolist() for i in range(3)
+    ]
+    if ours is theirs:
+        assert stream.stats.packets_received == sender.stats.packets
+        assert stream.stats.socket_bytes == sender.stats.bytes
+
+
+@in_loop
+async def test_coroutines_connect_send_and_receive(pool):
+    receiver = spead_tutorial.recv.asyncio.Stream(pool)
+    receiver.add_tcp_reader(0, bind_hostname=HOST)
+    sender = await spead_tutorial.send.asyncio.TcpStream.connect(
+        pool, [("localhost", receiver._port())], send.StreamConfig(max_heaps=10), 100_000, HOST
+    )
+    futures = [sender.async_send_heap(make_heap(LARGE, i)) for i in range(5)]
+    heaps = [await receiver.get() for _ in futures]
+    assert [bytes(heap.get_items()[0]) for heap in heaps] == [bytes([i]) * LARGE for i in range(5)]
+    assert [await future for future in futures] == [sender.stats.bytes // 5] * 5
+    del sender  # which ends the connection, and that the stream
+    with pytest.raises(st.Stopped):
+        await receiver.get()
+
+
+def test_a_socket_that_is_connected_is_duplicated(pool):
+    stream, address = listening(pool)
+    with socket.create_connection(address) as given:
+        sender = send.TcpStream(pool, given)
+    sender.send_heap(make_heap(10))
+    sender.close()
+    assert len(list(stream)) == 1
+
+
+def test_packets_of_any_size_cut_anywhere_are_found(pool):
+    stream, address = listening(pool)
+    chance = random.Random(1)
+    packets = [
+        ref_encode.packet(i, n, 0, bytes([i % 256]) * n, [])
+        for i, n in enumerate(chance.choices(range(1, 3000), k=200), 1)
+    ]
+    data = b"".join(packets)
+    with socket.create_connection(address) as sender:
+        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        at = 0
+        while at < len(data):
+            at += sender.send(data[at : at + chance.randrange(1, 4000)])
+    assert [heap.cnt for heap in stream] == list(range(1, 201))
+    assert stream.stats.packets_received == stream.stats.packets_placed == 200
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_comes_is_counted_said_and_ends(pool, caplog, seed):
+    stream, address = listening(pool, max_size=1000)
+    chance = random.Random(seed)
+    data = bytearray(b"".join(ref_encode.packet(i, 500, 0, bytes(500), []) for i in range(1, 20)))
+    for _ in range(1 + seed % 5):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    with socket.create_connection(address) as sender, contextlib.suppress(OSError):
+        sender.sendall(data)
+    with caplog.at_level(logging.ERROR):
+        list(stream)
+    stats = stream.stats
+    assert stats.packets_received <= 19
+    stuck = [
+        fault
+        for fault in ("header", "flavour", "missing", "surplus")
+        if stats[f"malformed_{fault}"]
+    ]
+    assert ("did not say how long it is" in caplog.text) <= bool(stuck)
+
+
+def test_what_cannot_be_found_behind_a_broken_packet_is_said(pool, caplog):
+    stream, address = listening(pool)
+    with socket.create_connection(address) as sender:
+        sender.sendall(b"GET / HTTP/1.1\r\n\r\n")
+        with caplog.at_level(logging.ERROR):
+            assert list(stream) == []
+    assert "a packet over TCP did not say how long it is" in caplog.text
+    assert stream.stats.malformed_header == 1
+
+
+def test_errors_say_what_is_wrong(pool, acceptor):
+    address = acceptor.getsockname()
+    for endpoints in ([], [address, address]):
+        with pytest.raises(ValueError, match="exactly one endpoint"):
+            send.TcpStream(pool, endpoints)
+    with socket.socket() as sock:
+        with pytest.raises(OSError, match="has to be connected") as raised:
+            send.TcpStream(pool, sock)
+        assert raised.value.errno == errno.ENOTCONN
+        sock.bind((HOST, 0))
+        with pytest.raises(ConnectionRefusedError, match="is the receiver listening there"):
+            send.TcpStream(pool, [sock.getsockname()])
+        with pytest.raises(ValueError, match="call its listen"):
+            recv.Stream(pool).add_tcp_reader(sock)
+    with pytest.raises(OSError, match="in use"):
+        recv.Stream(pool).add_tcp_reader(address[1], bind_hostname=HOST)
+    with socket.socket(type=socket.SOCK_DGRAM) as sock:
+        with pytest.raises(TypeError, match="TCP socket"):
+            send.TcpStream(pool, sock)
+        with pytest.raises(TypeError, match="TCP socket"):
+            recv.Stream(pool).add_tcp_reader(sock)
+    with pytest.raises(TypeError):
+        recv.Stream(pool).add_tcp_reader(-1)
+
+
+@in_loop
+async def test_a_coroutine_is_told_where_nobody_listens(pool, acceptor):
+    connect = spead_tutorial.send.asyncio.TcpStream.connect
+    address = acceptor.getsockname()
+    acceptor.close()
+    with pytest.raises(ConnectionRefusedError):
+        await connect(pool, [address])
+    with pytest.raises(ValueError, match="exactly one endpoint"):
+        await connect(pool, [])
+
+
+def test_defaults_are_those_of_spead2():
+    for name in ("DEFAULT_TCP_MAX_SIZE", "DEFAULT_TCP_BUFFER_SIZE"):
+        assert getattr(recv.Stream, name) == getattr(spead2.recv.Stream, name)
+    assert send.TcpStream.DEFAULT_BUFFER_SIZE == spead2.send.TcpStream.DEFAULT_BUFFER_SIZE
