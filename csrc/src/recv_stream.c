@@ -238,6 +238,14 @@ spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream *stream, int acceptor,
     return add_reader(stream, spti_source_tcp_socket(acceptor, config, err), err);
 }
 
+spt_status spt_recv_stream_add_udp_pcap(spt_recv_stream *stream, const char *path,
+                                        const char *filter, spt_error *err)
+{
+    spt_error own;
+    err = err == NULL ? &own : err;
+    return add_reader(stream, spti_source_pcap(path, filter, err), err);
+}
+
 spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err)
 {
     spt_recv_stream *s = stream;

@@ -15,4 +15,7 @@ spti_source *spti_source_tcp(const spt_endpoint *endpoint, const spt_receive_con
                              spt_error *err);
 spti_source *spti_source_tcp_socket(int acceptor, const spt_receive_config *config, spt_error *err);
 
+/* A capture file; filter: as spti_frame_filter_parse() reads it, or NULL. */
+spti_source *spti_source_pcap(const char *path, const char *filter, spt_error *err);
+
 #endif

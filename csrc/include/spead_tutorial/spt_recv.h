@@ -771,6 +771,26 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_inproc(spt_recv_stream *st
                                                              spt_error *err);
 
 /**
+ * Receive the UDP datagrams that are in a capture, as a program such as tcpdump writes: a file of
+ * pcap or pcapng, of frames of Ethernet (with VLANs or without), of Linux's cooked ones (``-i
+ * any``), or of IP. Datagrams that were captured before they were segmented are taken apart.
+ * Fragments are not put together. The stream ends with the file, or where that is damaged; then
+ * ``failure`` of its counts says how, and at which byte. It is read through a buffer of 1 MiB.
+ *
+ * :param stream: Borrowed.
+ * :param path: Of the file.
+ * :param filter: Which datagrams: conditions of libpcap's language, ``port NUMBER`` and ``host
+ *     ADDRESS``, after ``src`` or ``dst`` or neither, joined by ``and``; ``""`` or ``NULL`` for
+ *     all. VLANs make no difference.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: ``SPT_OK``; ``SPT_ERR_SYSTEM`` where it cannot be opened; ``SPT_ERR_ARGUMENT`` for other
+ *     files and filters; ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``.
+ */
+SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_pcap(spt_recv_stream *stream,
+                                                               const char *path, const char *filter,
+                                                               spt_error *err);
+
+/**
  * Begin to read, for a stream that was made to be started. Readers cannot be added any more then.
  * For others it does nothing.
  *
@@ -844,6 +864,18 @@ SPT_API void spt_recv_stream_stop(spt_recv_stream *stream);
  */
 SPT_API void spt_recv_stream_destroy(spt_recv_stream *stream);
 
+/** Counts of frames that were read from captures. */
+typedef struct spt_capture_stats {
+    /** Frames: those that are none of the following hold a whole UDP datagram. */
+    uint64_t frames;
+    /** Frames that are of no UDP, or not what the filter asks for. */
+    uint64_t others;
+    /** Fragments of datagrams. */
+    uint64_t fragments;
+    /** Frames that were not captured as a whole. */
+    uint64_t cut;
+} spt_capture_stats;
+
 /** Where everything went that came to a stream. */
 typedef struct spt_recv_stats {
     /** Packets and heaps. */
@@ -876,8 +908,12 @@ typedef struct spt_recv_stats {
      * found no more, and :c:func:`spt_recv_stream_fd` is used, that is watched, and none begins.
      */
     uint64_t longest_unread_ns;
-    /** The ``errno`` with which a socket failed, which ended the stream; else 0. */
+    /** The ``errno`` with which a socket or a file failed, which ended the stream; else 0. */
     int sys_errno;
+    /** How a file failed, in a line, and at which byte; else empty. */
+    char failure[240];
+    /** All captures together. */
+    spt_capture_stats captures;
 } spt_recv_stats;
 
 /**

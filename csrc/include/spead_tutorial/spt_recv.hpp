@@ -341,6 +341,13 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
         detail::must(spt_recv_stream_add_inproc, get(), queue.get());
     }
 
+    /** Receive what is in a capture: see :c:func:`spt_recv_stream_add_udp_pcap`, whose errors it
+     * throws. */
+    void add_udp_pcap(const char *path, const char *filter = "")
+    {
+        detail::must(spt_recv_stream_add_udp_pcap, get(), path, filter);
+    }
+
     /** Begin to read, for a stream with ``config.explicit_start``. */
     void start() { detail::must(spt_recv_stream_start, get()); }
 
