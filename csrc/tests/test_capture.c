@@ -1,0 +1,413 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Owns the tests of capture.c, frame.c and source_pcap.c: captures that are written here, byte by
+ * byte, as the descriptions of the formats have it, and received. */
+#define CHECK_AFTER end
+
+#include "make_packet.h"
+#include "support.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+
+enum { ROOM = 1 << 16, PAYLOAD = 24, HEAPS = 3 };
+
+/* ---- Captures -------------------------------------------------------------------------------- */
+
+static uint8_t file[ROOM]; /* that is made */
+static size_t size;
+static bool is_little, is_ng;
+static uint8_t frame[4096];
+static size_t frame_size;
+static char path[40]; /* where it is */
+static int fd = -1;
+static spt_recv_stream *receiver;
+
+static void end(void)
+{
+    END(spt_recv_stream, receiver);
+    if (fd >= 0)
+        close(fd);
+    fd = -1;
+}
+
+/* A number of the file, in its byte order. */
+static void put(uint64_t number, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        file[size + i] = (uint8_t)(number >> 8 * (is_little ? i : n - 1 - i));
+    size += n;
+}
+
+static void put_interface(unsigned link, unsigned snaplen)
+{
+    put(1, 4), put(20, 4), put(link, 2), put(0, 2), put(snaplen, 4), put(20, 4);
+}
+
+static void begin_file(bool ng, bool little, uint32_t magic, unsigned link)
+{
+    size = 0, is_ng = ng, is_little = little;
+    if (!ng) {
+        put(magic, 4), put(2, 2), put(4, 2), put(0, 8), put(65535, 4), put(link, 4);
+        return;
+    }
+    put(0x0a0d0d0a, 4), put(28, 4), put(0x1a2b3c4d, 4), put(1, 2), put(0, 2);
+    put(UINT64_MAX, 8), put(28, 4);
+    put_interface(link, 0);
+}
+
+/* The frame, of which so many bytes were captured. */
+static void put_frame(size_t n)
+{
+    if (!is_ng) {
+        put(1, 4), put(2, 4), put(n, 4), put(frame_size, 4);
+    } else {
+        size_t padded = (n + 3) / 4 * 4;
+        put(6, 4), put(32 + padded, 4), put(0, 4), put(1, 8), put(n, 4), put(frame_size, 4);
+    }
+    memcpy(file + size, frame, n);
+    size += n;
+    while (is_ng && size % 4 != 0)
+        file[size++] = 0;
+    if (is_ng)
+        put(32 + (n + 3) / 4 * 4, 4);
+}
+
+/* ---- Frames ---------------------------------------------------------------------------------- */
+
+/* What is before IP in frames of all kinds, in hexadecimal, and which kind that is. */
+static const struct {
+    unsigned link;
+    const char *before;
+} links[] = {
+    {1, "0102030405060708090a0b0c"},
+    {1, "0102030405060708090a0b0c88a80001"},         /* a VLAN */
+    {1, "0102030405060708090a0b0c88a8000181000002"}, /* in another one */
+    {113, "0004000100060102030405060000"},
+    {276, ""},
+    {101, NULL},
+    {228, NULL},
+    {229, NULL},
+};
+
+static void add(uint64_t number, size_t n)
+{
+    frame_size = (size_t)(make_put(frame + frame_size, number, n) - frame);
+}
+
+static void add_bytes(const void *bytes, size_t n)
+{
+    memcpy(frame + frame_size, bytes, n);
+    frame_size += n;
+}
+
+static void begin_frame(size_t link, bool is_ipv6)
+{
+    frame_size = 0;
+    const char *hex = links[link].before;
+    for (; hex != NULL && *hex != '\0'; hex += 2) {
+        char one[3] = {hex[0], hex[1], 0};
+        add(strtoul(one, NULL, 16), 1);
+    }
+    if (hex != NULL)
+        add(is_ipv6 ? 0x86dd : 0x0800, 2);
+    for (int i = 0; links[link].link == 276 && i < 18; i++)
+        add(0, 1);
+}
+
+/* IPv4, with so many words of options, and what it has of fragments. */
+static void add_ipv4(size_t options, unsigned protocol, unsigned fragment, size_t length)
+{
+    add(0x45 + options, 1), add(0, 1), add(20 + 4 * options + length, 2), add(7, 2);
+    add(fragment, 2), add(64, 1), add(protocol, 1), add(0, 2);
+    add(0x0a000001, 4), add(0x0a000002, 4);
+    for (size_t i = 0; i < options; i++)
+        add(0x01010101, 4);
+}
+
+/* IPv6, with options and a routing header, authentication, and an atomic fragment where asked. */
+static void add_ipv6(bool extended, unsigned fragment, size_t length)
+{
+    size_t extensions = extended ? 8 + 16 + 12 + 8 : 0;
+    add(0x60000000, 4), add(extensions + length, 2), add(extended ? 0 : 17, 1), add(64, 1);
+    for (unsigned i = 0; i < 2; i++)
+        add(0xfd00000000000000, 8), add(1 + i, 8);
+    if (!extended)
+        return;
+    add(43, 1), add(0, 7);
+    add(51, 1), add(1, 1), add(0, 14);
+    add(44, 1), add(1, 1), add(0, 10);
+    add(17, 1), add(0, 1), add(fragment, 2), add(9, 4);
+}
+
+static void add_udp(unsigned port, const void *payload, size_t n)
+{
+    add(1234, 2), add(port, 2), add(8 + n, 2), add(0, 2);
+    add_bytes(payload, n);
+}
+
+static made_packet packet;
+
+static void make_heap(uint64_t cnt)
+{
+    uint8_t payload[PAYLOAD];
+    for (size_t i = 0; i < PAYLOAD; i++)
+        payload[i] = byte_of(cnt, i);
+    make_part(&packet, cnt, PAYLOAD, 0, PAYLOAD);
+    make_add(&packet, false, 0x1000, 0);
+    make_end(&packet, payload, PAYLOAD);
+}
+
+/* A frame with a heap in a packet. */
+static void make_frame(size_t link, bool is_ipv6, bool extended, unsigned port, uint64_t cnt)
+{
+    make_heap(cnt);
+    begin_frame(link, is_ipv6);
+    if (is_ipv6)
+        add_ipv6(extended, 0, 8 + packet.size);
+    else
+        add_ipv4(extended ? 3 : 0, 17, 0, 8 + packet.size);
+    add_udp(port, packet.bytes, packet.size);
+}
+
+/* ---- Receiving ------------------------------------------------------------------------------- */
+
+/* Write the first bytes of the file, and add it. */
+static spt_status add_file(size_t n, const char *filter, spt_error *err)
+{
+    end();
+    fd = memfd_create("capture", MFD_CLOEXEC);
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    REQUIRE(fd >= 0 && write(fd, file, n) == (ssize_t)n);
+    receiver = new_receiver(NULL);
+    return spt_recv_stream_add_udp_pcap(receiver, path, filter, err);
+}
+
+/* Take all heaps, and return how many there are. */
+static uint64_t take_heaps(void)
+{
+    uint64_t n = 0;
+    spt_status status;
+    for (spt_received_heap *heap; (status = spt_recv_stream_get(receiver, -1, &heap)) == SPT_OK;
+         n++) {
+        CHECK_EQUAL(heap->length, PAYLOAD);
+        for (size_t i = 0; i < PAYLOAD; i++)
+            CHECK_EQUAL(heap->payload[i], byte_of(heap->cnt, i));
+        spt_recv_stream_return(receiver, heap);
+    }
+    CHECK_EQUAL(status, SPT_DONE);
+    return n;
+}
+
+static uint64_t heaps_of_file(const char *filter)
+{
+    REQUIRE(add_file(size, filter, NULL) == SPT_OK);
+    return take_heaps();
+}
+
+static spt_capture_stats counts(void)
+{
+    spt_recv_stats stats = stats_of(receiver);
+    CHECK_EQUAL(stats.failure[0], 0, stats.sys_errno, 0);
+    return stats.captures;
+}
+
+TEST(heaps_are_found_in_frames_of_every_kind_in_files_of_both_formats_and_byte_orders)
+{
+    static const uint32_t magics[] = {0xa1b2c3d4, 0xa1b23c4d};
+    for (size_t link = 0; link < LENGTH(links); link++) {
+        for (unsigned i = 0; i < 6; i++) {
+            begin_file(i >= 4, i % 2 == 0, magics[i / 2 % 2], links[link].link);
+            uint64_t n = 0;
+            for (unsigned j = 0; j < 4; j++) {
+                make_frame(link, j / 2, j % 2, 8888, ++n);
+                put_frame(frame_size);
+            }
+            CHECK_EQUAL(heaps_of_file(NULL), n, counts().frames, n, counts().others, 0);
+        }
+    }
+}
+
+TEST(blocks_that_are_none_of_frames_are_passed_by_and_sections_have_interfaces_of_their_own)
+{
+    begin_file(true, true, 0, 276);
+    put(5, 4), put(16, 4), put(0, 4), put(16, 4);
+    make_frame(4, false, false, 8888, 1);
+    put_frame(frame_size);
+    is_little = false;
+    put(0x0a0d0d0a, 4), put(28, 4), put(0x1a2b3c4d, 4), put(1, 2), put(0, 2);
+    put(UINT64_MAX, 8), put(28, 4);
+    put_interface(1, 70); /* simple blocks have no more of a frame than the interface captures */
+    make_frame(0, false, false, 8888, 2);
+    put_frame(frame_size);
+    put(3, 4), put(16 + 72, 4), put(frame_size, 4);
+    memcpy(file + size, frame, 72);
+    size += 72;
+    put(16 + 72, 4);
+    CHECK_EQUAL(heaps_of_file(""), 2, counts().frames, 3, counts().cut, 1);
+}
+
+TEST(datagrams_that_were_captured_before_they_were_segmented_are_taken_apart)
+{
+    begin_file(false, true, 0xa1b2c3d4, 1);
+    make_heap(1);
+    begin_frame(0, false);
+    add_ipv4(0, 17, 0, 8 + 2 * packet.size);
+    add(1234, 2), add(8888, 2), add(8 + 2 * packet.size, 2), add(0, 2);
+    add_bytes(packet.bytes, packet.size);
+    make_heap(2);
+    add_bytes(packet.bytes, packet.size);
+    put_frame(frame_size);
+    CHECK_EQUAL(heaps_of_file(NULL), 2, counts().frames, 1);
+}
+
+TEST(fragments_cut_frames_and_others_are_counted_and_padding_is_not_looked_at)
+{
+    begin_file(false, true, 0xa1b2c3d4, 1);
+    make_frame(0, false, false, 8888, 1);
+    add(0, 6);
+    put_frame(frame_size); /* padded */
+    make_frame(0, false, false, 8888, 2);
+    put_frame(frame_size - 1); /* cut */
+    frame[23] = 6;             /* TCP */
+    put_frame(frame_size);
+    begin_frame(0, false);
+    add_ipv4(0, 17, 0x2000, 64); /* the first fragment */
+    add_udp(8888, file, 56);
+    put_frame(frame_size);
+    begin_frame(0, true);
+    add_ipv6(true, 0x0100, 64); /* a later one */
+    add_udp(8888, file, 56);
+    put_frame(frame_size);
+    CHECK_EQUAL(heaps_of_file(NULL), 1);
+    spt_capture_stats c = counts();
+    CHECK_EQUAL(c.frames, 5, c.cut, 1, c.others, 1, c.fragments, 2);
+}
+
+TEST(a_filter_takes_what_comes_from_or_goes_to_ports_and_addresses)
+{
+    static const struct {
+        const char *filter;
+        uint64_t n;
+    } filters[] = {
+        {" udp\t", 3},
+        {"udp port 8888", 2},
+        {"dst port 8889", 1},
+        {"src port 8889", 0},
+        {"port 1234", 3},
+        {"host 10.0.0.2 and port 8888", 1},
+        {"udp and src host fd00::1 and dst host fd00::2", 1},
+        {"src host fd00::2", 0},
+    };
+    begin_file(false, true, 0xa1b2c3d4, 1);
+    for (unsigned i = 0; i < 3; i++) {
+        make_frame(0, i == 2, false, i == 1 ? 8889 : 8888, 1 + i);
+        put_frame(frame_size);
+    }
+    for (size_t i = 0; i < LENGTH(filters); i++) {
+        CHECK_EQUAL(heaps_of_file(filters[i].filter), filters[i].n);
+        CHECK_EQUAL(counts().others, 3 - filters[i].n);
+    }
+    static const char *const wrong[] = {"tcp",        "port",     "port 0",  "port 65536",
+                                        "host there", "dst port", "udp and", "udp or port 1"};
+    for (size_t i = 0; i < LENGTH(wrong); i++)
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, "tcpdump -r FILE",
+                      spt_recv_stream_add_udp_pcap(receiver, path, wrong[i], &err));
+}
+
+TEST(what_is_no_capture_is_refused_in_words_that_say_what_is_read)
+{
+    begin_file(false, true, 0xa1b2c3d4, 105);
+    receiver = new_receiver(NULL);
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "frames of type 105", add_file(size, "", &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "is no capture", add_file(3, "", &err));
+    file[0]++;
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "is no capture", add_file(size, "", &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "is no file",
+                  spt_recv_stream_add_udp_pcap(receiver, "/dev/zero", "", &err));
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "No such file",
+                  spt_recv_stream_add_udp_pcap(receiver, "/no/such/file", "", &err));
+}
+
+/* Some heaps in a file; returns where the last one's record begins. */
+static size_t make_small_file(bool ng)
+{
+    size_t last = 0;
+    begin_file(ng, true, 0xa1b2c3d4, 1);
+    for (uint64_t cnt = 1; cnt <= HEAPS; cnt++) {
+        last = size;
+        make_frame(0, cnt == 2, cnt == 2, 8888, cnt);
+        put_frame(frame_size);
+    }
+    return last;
+}
+
+TEST(a_file_that_ends_early_wherever_gives_what_was_before_that_and_says_where_it_ends)
+{
+    for (int ng = 0; ng < 2; ng++) {
+        size_t last = make_small_file(ng);
+        char where[40];
+        (void)snprintf(where, sizeof(where), "at byte %zu: the file ends", last);
+        for (size_t n = 0; n < size; n++) {
+            spt_error err;
+            if (add_file(n, "", &err) != SPT_OK) {
+                CHECK(n < 24);
+                continue;
+            }
+            uint64_t heaps = take_heaps();
+            spt_recv_stats stats = stats_of(receiver);
+            CHECK((stats.failure[0] != 0) == (stats.sys_errno == EBADMSG));
+            if (n < last)
+                continue;
+            CHECK_EQUAL(heaps, HEAPS - 1);
+            CHECK(n == last ? stats.failure[0] == 0 : strstr(stats.failure, where) != NULL);
+        }
+    }
+}
+
+TEST(a_file_with_any_byte_changed_is_read_to_an_end)
+{
+    for (int ng = 0; ng < 2; ng++) {
+        make_small_file(ng);
+        for (size_t i = 0; i < size; i++) {
+            uint8_t before = file[i];
+            for (int changed = 0; changed < 2; changed++) {
+                file[i] = (uint8_t)(changed == 0 ? 0xff : before ^ 4);
+                spt_error err;
+                if (add_file(size, "", &err) != SPT_OK)
+                    continue;
+                for (spt_received_heap *heap; spt_recv_stream_get(receiver, -1, &heap) == SPT_OK;)
+                    spt_recv_stream_return(receiver, heap);
+                CHECK(stats_of(receiver).captures.frames <= size / 16);
+            }
+            file[i] = before;
+        }
+    }
+}
+
+TEST(a_length_that_no_record_has_is_an_error_at_that_byte)
+{
+    size_t last = make_small_file(false);
+    memset(file + last + 8, 0xff, 4);
+    CHECK_EQUAL(heaps_of_file(""), HEAPS - 1);
+    CHECK_WORDS(stats_of(receiver).failure, "no frame is so long");
+    last = make_small_file(true);
+    memset(file + last + 4, 0xfc, 4);
+    CHECK_EQUAL(heaps_of_file(""), HEAPS - 1);
+    CHECK_WORDS(stats_of(receiver).failure, "no block is so long");
+}
+
+TEST(a_file_is_read_in_turns_by_who_asks_for_heaps_and_by_a_thread)
+{
+    begin_file(false, true, 0xa1b2c3d4, 1);
+    for (uint64_t cnt = 1; cnt <= 300; cnt++) {
+        make_frame(0, false, false, 8888, cnt);
+        put_frame(frame_size);
+    }
+    OWN(spt_thread_pool) pool = new_pool(1);
+    CHECK_EQUAL(heaps_of_file(""), 300);
+    END(spt_recv_stream, receiver);
+    receiver = new_receiver(pool);
+    REQUIRE(spt_recv_stream_add_udp_pcap(receiver, path, "", NULL) == SPT_OK);
+    CHECK_EQUAL(take_heaps(), 300);
+    END(spt_recv_stream, receiver);
+}
