@@ -308,6 +308,11 @@ cdef dict counted(const spt_recv_stats *c):
         "longest_ring_wait_ns": c.longest_ring_wait_ns,
         # Without a thread.
         "longest_unread_ns": c.longest_unread_ns,
+        # Captures, all together: frames, and those that are no whole UDP datagram.
+        "capture_frames": c.captures.frames,
+        "capture_others": c.captures.others,
+        "capture_fragments": c.captures.fragments,
+        "capture_cut": c.captures.cut,
     }
 
 
@@ -480,6 +485,47 @@ cdef class ReceiveStream:
             status = spt_recv_stream_add_inproc(self.stream, c_queue, &err)
         self.added(status, &err)
 
+    def add_udp_pcap_file_reader(self, filename, str filter=""):
+        """Receive the UDP datagrams in a capture, as tcpdump writes: a file of pcap or pcapng.
+
+        The stream ends with the file. Where that is damaged it ends there, with what came before,
+        and an error is logged that names the byte. Frames are counted in the stream's ``stats``.
+
+        Parameters
+        ----------
+        filename : str or path-like
+            Of frames of Ethernet, with or without VLANs, of Linux's cooked ones (``-i any``), or of
+            IP. Datagrams that were captured before they were segmented are taken apart; fragments
+            are not put together.
+        filter : str
+            Which datagrams, in a part of libpcap's language: ``port NUMBER`` and ``host ADDRESS``,
+            after ``src`` or ``dst`` or neither, joined by ``and``, as in ``"udp dst port 8888"``.
+            VLANs make no difference. All by default.
+
+        Raises
+        ------
+        OSError
+            Where the file cannot be opened (a RuntimeError, too).
+        ValueError
+            For a file that is no capture, and for other filters.
+        Stopped
+            After the stream has ended.
+        RuntimeError
+            After `start`, of a stream that was to be started.
+        """
+        cdef spt_error err
+        cdef spt_status status
+        cdef bytes path = os.fsencode(filename)
+        cdef bytes conditions = _name("filter", filter)
+        cdef const char *c_path = path
+        cdef const char *c_filter = conditions
+        if b"\0" in path:
+            raise ValueError(f"file name {filename!r} has a NUL character in it")
+        self.check_made()
+        with nogil:
+            status = spt_recv_stream_add_udp_pcap(self.stream, c_path, c_filter, &err)
+        self.added(status, &err)
+
     cdef int added(self, spt_status status, spt_error *err) except -1:
         if status == SPT_ERR_BUSY:
             raise RuntimeError(err.message.decode("utf-8", "replace"))
@@ -535,6 +581,7 @@ cdef class ReceiveStream:
             "incomplete_received": c.incomplete_received,
             "incomplete_length": c.incomplete_length,
             "sys_errno": c.sys_errno,
+            "failure": c.failure.decode("utf-8", "replace"),
         }
 
 

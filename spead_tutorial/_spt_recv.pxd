@@ -107,6 +107,8 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         spt_recv_stream *, int, const spt_receive_config *, spt_error *)
     spt_status spt_recv_stream_add_inproc "WITHOUT_GIL(spt_recv_stream_add_inproc)"(
         spt_recv_stream *, spt_inproc_queue *, spt_error *)
+    spt_status spt_recv_stream_add_udp_pcap "WITHOUT_GIL(spt_recv_stream_add_udp_pcap)"(
+        spt_recv_stream *, const char *, const char *, spt_error *)
     spt_status spt_recv_stream_start "WITHOUT_GIL(spt_recv_stream_start)"(
         spt_recv_stream *, spt_error *)
     spt_status spt_recv_stream_get "WITHOUT_GIL(spt_recv_stream_get)"(
@@ -119,6 +121,9 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
     void spt_recv_stream_stop "WITHOUT_GIL(spt_recv_stream_stop)"(spt_recv_stream *)
     void spt_recv_stream_destroy "WITHOUT_GIL(spt_recv_stream_destroy)"(spt_recv_stream *)
 
+    ctypedef struct spt_capture_stats:
+        uint64_t frames, others, fragments, cut
+
     ctypedef struct spt_recv_stats:
         spt_account account
         spt_receive_stats sockets
@@ -126,6 +131,8 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         uint64_t incomplete_dropped, incomplete_cnt, incomplete_received, incomplete_length
         uint64_t ring_dropped, ring_waits, longest_ring_wait_ns, longest_unread_ns
         int sys_errno
+        char failure[240]
+        spt_capture_stats captures
 
     void spt_recv_stream_stats "WITHOUT_GIL(spt_recv_stream_stats)"(
         spt_recv_stream *, spt_recv_stats *)

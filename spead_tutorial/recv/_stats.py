@@ -26,6 +26,10 @@ _ON_THE_WAY = (
     "packets that never reached this socket: look at what the sender counted, and for drops on the"
     " way (ip -s link, ethtool -S)"
 )
+_NOT_CAPTURED = (
+    "packets that are not in the capture: look at what the sender counted, and how many tcpdump"
+    " says that it dropped"
+)
 
 #: Fates that are always said, the others where there are any; and what helps against some.
 _ALWAYS = ("placed", "duplicate", "malformed")
@@ -48,6 +52,12 @@ _HEAPS = {
     "ring_dropped": "dropped by the full ring",
     "too_old_heaps": "too old for any chunk",
     "rejected_heaps": "that the place function gave none",
+}
+
+_FRAMES = {
+    "capture_others": "of no UDP, or filtered out",
+    "capture_fragments": "fragments",
+    "capture_cut": "cut",
 }
 
 _Counts = Mapping[str, int]
@@ -133,6 +143,9 @@ class StreamStats(Mapping[str, int]):
         Of a stream without a thread, the longest time, in ns, in which nobody read its sockets,
         until somebody did; times in which an event loop watched them do not count. With a thread
         it is 0.
+    capture_frames, capture_others, capture_fragments, capture_cut : int
+        Frames of captures; those that are of no UDP, or not asked for by the filter; that are
+        fragments of datagrams; that were not captured as a whole.
     """
 
     __slots__ = ("_places", "_values", "config")
@@ -242,13 +255,19 @@ class Account:
     def troubles(self) -> list[str]:
         """What was lost where, and what can be done: a line each; none where all is well."""
         if self.stats["packets_received"] == 0 and self.stats["socket_dropped"] == 0:
-            return [_NOTHING]
+            return list(_captured(self.stats)) or [_nothing(self.stats)]
         wrong = sums(self.stats)
-        found = [*([wrong] if wrong else []), *_lost_here(self.stats), *_unused(self.stats)]
+        found = [
+            *([wrong] if wrong else []),
+            *_captured(self.stats),
+            *_lost_here(self.stats),
+            *_unused(self.stats),
+        ]
         missing = _incomplete(self.stats) + self.stats["heaps_never_begun"]
         if missing and not found:
+            where = _NOT_CAPTURED if self.stats.get("capture_frames") else _ON_THE_WAY
             verb = "lacks" if missing == 1 else "lack"
-            found = [f"{some(missing, 'heap')} {verb} {_ON_THE_WAY}"]
+            found = [f"{some(missing, 'heap')} {verb} {where}"]
         return found
 
     @property
@@ -265,8 +284,9 @@ class Account:
 
     @property
     def lines(self) -> list[str]:
-        """A table of packets, heaps and sockets, and what it comes to."""
+        """A table of frames, packets, heaps and sockets, and what it comes to."""
         groups = [
+            ("frames", list(_frame_rows(self.stats))),
             ("packets", list(_packet_rows(self.stats))),
             ("heaps", list(_heap_rows(self.stats))),
             ("sockets", list(_socket_rows(self.stats))),
@@ -313,6 +333,12 @@ def _incomplete(stats: _Counts) -> int:
 
 
 # ---- Rows ----
+
+
+def _frame_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
+    if stats.get("capture_frames"):
+        yield stats["capture_frames"], "captured"
+        yield from ((stats[name], what) for name, what in _FRAMES.items() if stats[name])
 
 
 def _packet_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
@@ -364,6 +390,24 @@ def _runs(stats: _Counts) -> str:
 
 
 # ---- Troubles ----
+
+
+def _nothing(stats: _Counts) -> str:
+    if not stats.get("capture_frames"):
+        return _NOTHING
+    frames = some(stats["capture_frames"], "frame")
+    return f"of {frames} in the capture none is UDP that the filter takes: see tcpdump -r FILE"
+
+
+def _captured(stats: _Counts) -> Iterator[str]:
+    """What was captured, and is no whole datagram."""
+    if count := stats.get("capture_cut"):
+        yield f"the capture cut {some(count, 'frame')}: have all of them taken, by tcpdump -s 0"
+    if count := stats.get("capture_fragments"):
+        yield (
+            f"the capture has {some(count, 'fragment')} of datagrams, which are not put together:"
+            " send packets that fit the MTU"
+        )
 
 
 def _lost_here(stats: _Counts) -> Iterator[str]:

@@ -324,7 +324,8 @@ class Readers(ReceiveStream):
             why = os.strerror(counts["sys_errno"])
             if counts["sys_errno"] == errno.EPROTO:
                 why = "a packet over TCP did not say how long it is, or was longer than max_size"
-            _log.error("a socket failed, which ended the stream: %s", why)
+            failed = f"a socket failed, which ended the stream: {why}"
+            _log.error("%s", counts["failure"] or failed)
 
     def _waiting(self) -> None:
         if time.monotonic_ns() >= self._next_look_ns:

@@ -55,6 +55,16 @@ def test_where_nothing_is_missing_it_says_so(names, given, row):
     [
         ({"incomplete_heaps_flushed": 1}, "1 heap lacks packets that never reached this socket"),
         ({"heaps_never_begun": 1}, "1 heap lacks packets that never reached this socket"),
+        (
+            {"heaps_never_begun": 1, "capture_frames": 12},
+            "1 heap lacks packets that are not in the capture",
+        ),
+        ({"capture_frames": 1, "capture_cut": 1}, "the capture cut 1 frame: have all of them"),
+        ({"capture_frames": 3, "capture_fragments": 2}, "2 fragments of datagrams, which are not"),
+        (
+            {"capture_frames": 1, "packets_received": 0, "packets_placed": 0},
+            "of 1 frame in the capture none is UDP that the filter takes",
+        ),
         ({"packets_late": 1, "incomplete_heaps_evicted": 1}, "raise max_heaps"),
         ({"packets_after_loss": 2}, "2 packets after loss (packets are taken in order"),
         ({"packets_received": 0, "packets_placed": 0}, "nothing has arrived"),
