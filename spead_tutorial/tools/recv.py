@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``spead-tutorial recv``: what arrives at a port, for who looks on, and the account of it."""
+"""``spead-tutorial recv``: what arrives at a port, or is in a capture, and the account of it."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
@@ -36,6 +37,7 @@ _OPTIONS = {
     "max_heap_size": "--max-heap-size",
     "max_heaps": "--max-heaps",
     "max_size": "--max-size",
+    "filter": "--filter",
 }
 
 
@@ -198,12 +200,15 @@ class Address(NamedTuple):
         return f"{host}:{self.port}" if host else f"port {self.port} of any address"
 
 
-def _address(text: str) -> Address:
+def _place(text: str) -> Address | Path:
+    """Read where to listen, or the name of a capture: a file that is not named as an address."""
     found = re.fullmatch(r"(?:(?:\[([^\]]+)\]|([^:]+)):)?([0-9]{1,5})", text)
+    if found is None and Path(text).exists():
+        return Path(text)
     if found is None or not 1 <= int(found[3]) <= 65535:
         raise ValueError(
-            f"{text!r} is no place to listen: say a port from 1 to 65535, or HOST:PORT, with an"
-            " IPv6 address in brackets, as [::1]:8888"
+            f"{text!r} is no place to listen, and no file: say a port from 1 to 65535, or"
+            " HOST:PORT, with an IPv6 address in brackets, as [::1]:8888, or a capture"
         )
     return Address(found[1] or found[2] or "", int(found[3]))
 
@@ -212,7 +217,7 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 
 
 @click.command()
-@click.argument("address", type=parsed(_address), metavar="[HOST:]PORT")
+@click.argument("place", type=parsed(_place), metavar="[HOST:]PORT|CAPTURE")
 @click.option("--count", type=_COUNT, metavar="HEAPS", help="End after so many heaps.")
 @click.option("--silence", type=Number(0, min_open=True), metavar="SECONDS",
               help="End after so long without a packet.")  # fmt: skip
@@ -235,6 +240,11 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.option("--buffer", "buffer_size", type=click.IntRange(0, 2**31 - 1), metavar="BYTES",
               default=Stream.DEFAULT_UDP_BUFFER_SIZE, show_default=True,
               help="The socket's buffer; 0 leaves the system's.")  # fmt: skip
+@click.option(
+    "--filter",
+    metavar="CONDITIONS",
+    help="Of a capture, only these datagrams, as 'dst port 8888 and host 10.0.0.2'.",
+)
 @click.option("--interface", metavar="WHICH",
               help="Where to join a multicast group: an interface's IPv4 address, or for IPv6 its"
                    " name.")  # fmt: skip
@@ -243,11 +253,12 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.option("--bug-compat", flag_value=BUG_COMPAT_PYSPEAD_0_5_2, default=0,
               help="Read descriptors as PySPEAD 0.5.2 has them.")  # fmt: skip
 def recv(
-    address: Address,
+    place: Address | Path,
     count: int | None,
     silence: float | None,
     only_stats: bool,
     as_json: bool,
+    filter: str | None,
     interface: str | None,
     **settings: Any,
 ) -> int:
@@ -258,10 +269,17 @@ def recv(
     then it is a line each second. It ends with the stream, or with Ctrl-C. The exit status is 1
     where something is missing.
 
+    CAPTURE is a file of pcap or pcapng, as tcpdump -s 0 -w CAPTURE writes: what it holds is
+    received as if it came now.
+
+    \b
     Example: spead-tutorial recv 127.0.0.1:8888
+    Example: spead-tutorial recv night.pcap --filter 'dst port 8888'
     """
-    of_reader = {name: settings.pop(name) for name in ("max_size", "buffer_size", "gro")}
-    of_reader |= _joining(address.host, interface)
+    of_socket = {name: settings.pop(name) for name in ("max_size", "buffer_size", "gro")}
+    if isinstance(place, Address):
+        of_socket |= _joining(place.host, interface)
+    _refuse_for(place, interface=interface, filter=filter)
     config = StreamConfig(**settings)
     ring = RingStreamConfig(heaps=_RING_HEAPS, contiguous_only=False)
     screen = Screen(is_quiet=as_json)
@@ -271,12 +289,16 @@ def recv(
         stack.callback(logger.removeHandler, handler)
         try:
             stream = stack.enter_context(Stream(stack.enter_context(ThreadPool()), config, ring))
-            stream.add_udp_reader(address.host or "0.0.0.0", address.port, **of_reader)
+            if isinstance(place, Path):
+                stream.add_udp_pcap_file_reader(place, filter or "")
+            else:
+                stream.add_udp_reader(place.host or "0.0.0.0", place.port, **of_socket)
         except (ValueError, MemoryError) as error:  # it is found out only by trying
             raise click.ClickException(str(error)) from None
         watch = Watch(stream, screen, values=not only_stats)
         try:
-            click.echo(f"listening on {address}", err=as_json)
+            doing = "listening on" if isinstance(place, Address) else "reading"
+            click.echo(f"{doing} {place}", err=as_json)
             end = watch.run(count, silence)
         except BaseException as error:  # the account of what has arrived is due in any case
             end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failure"
@@ -288,6 +310,13 @@ def recv(
             stream._ended()  # which says so, unless it has been said
         is_whole = _account_for(stream, watch, end, screen, as_json)
         return 0 if is_whole and not failed else 1
+
+
+def _refuse_for(place: Address | Path, **options: str | None) -> None:
+    """Refuse the option that is for the other kind of place."""
+    name, what = ("filter", "captures") if isinstance(place, Address) else ("interface", "sockets")
+    if options[name] is not None:
+        raise click.UsageError(f"--{name} is for {what}, which {place} is not")
 
 
 def _joining(host: str, interface: str | None) -> dict[str, Any]:
@@ -331,7 +360,8 @@ def _account_for(stream: Stream, watch: Watch, end: str, screen: Screen, as_json
     """Print the account, and return whether nothing is missing."""
     account = Account(stats := stream.stats)
     troubles = [_in_options(trouble) for trouble in account.troubles]
-    rate = watch.payload_bytes / watch.seconds if watch.seconds >= _SHORTEST_S else None
+    is_timed = watch.seconds >= _SHORTEST_S and not stats.capture_frames  # which is read at once
+    rate = watch.payload_bytes / watch.seconds if is_timed else None
     if as_json:
         row = {
             "ended_by": end,

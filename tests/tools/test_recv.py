@@ -20,6 +20,7 @@ import pytest
 import spead_tutorial as st
 from spead_tutorial import recv, send
 from spead_tutorial.tools import recv as command
+from support import captures
 from support.labs import needs_lab
 from support.typed import COMMAND, PATIENCE_S, PIPES, Run, check_refused
 
@@ -261,6 +262,32 @@ def test_what_an_option_mends_is_said_and_mended_by_it(said):
     assert "raise --max-heaps" not in said(mixed, "--max-heaps", "3")
 
 
+# ---- Captures ----
+
+
+def test_what_was_captured_is_described_shown_and_accounted_for(here, tmp_path):
+    frames = [captures.frame(packet) for packet in flat(whole(2))]
+    path = captures.write(tmp_path / "night.pcap", [captures.frame(b"else", port=53), *frames])
+    done = here("recv", path, "--filter", "udp dst port 8888")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.startswith(f"reading {path}\ndescribed: 0x1600 timestamp, u40: in ticks\n")
+    assert rows(done.stdout) | {"captured": len(frames) + 1, "of no ": 1} == rows(done.stdout)
+    assert WHOLE.search(done.stdout)
+    assert "malformed" in here("recv", path).stdout.splitlines()[-1]
+    found = json.loads(here("recv", path, "--filter", "dst port 1", "--json").stdout)
+    assert found["troubles"][0].startswith(f"of {len(frames) + 1} frames in the capture none")
+
+
+def test_a_capture_that_is_damaged_is_accounted_for_as_far_as_it_can_be_read(here, tmp_path):
+    path = tmp_path / "night.pcap"
+    captures.write(path, [captures.frame(packet) for packet in flat(whole(2))])
+    path.write_bytes(path.read_bytes()[:-1])
+    done = here("recv", str(path))
+    assert done.returncode == 1
+    assert "is damaged at byte" in done.stderr
+    assert rows(done.stdout)["complete"] == 2
+
+
 # ---- How it ends ----
 
 
@@ -351,8 +378,11 @@ def test_a_port_in_use_is_one_line_that_says_what_to_do(here):
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [
-        ([], 2, "Missing argument '[HOST:]PORT'"),
-        (["nowhere"], 2, "is no place to listen: say a port"),
+        ([], 2, "Missing argument '[HOST:]PORT|CAPTURE'"),
+        ([f"{PORT}", "--filter", "port 1"], 2, "--filter is for captures, which port 8888"),
+        (["/", "--interface", "lo"], 2, "--interface is for sockets, which / is not"),
+        (["/"], 1, "/ is no file: captures are read from files"),
+        (["nowhere"], 2, "is no place to listen, and no file: say a port"),
         (["127.0.0.1:0"], 2, "a port from 1 to 65535"),
         (["::1:8888"], 2, "an IPv6 address in brackets, as [::1]:8888"),
         (["198.51.100.1:8888"], 1, "could not listen on '198.51.100.1', port 8888"),
