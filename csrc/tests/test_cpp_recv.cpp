@@ -121,6 +121,7 @@ TEST(heaps_are_waited_for_for_some_time)
     stream.start();
     heap = stream.get_heap();
     CHECK(heap && heap.payload().size() == heap->length);
+    CHECK_THROWS(SPT_ERR_SYSTEM, "No such file", stream.add_udp_pcap("/no/such.pcap"));
     CHECK(stream.get_heap_for(10s, heap) == SPT_DONE && !heap);
     stream.stop();
     CHECK_THROWS(SPT_ERR_STOPPED, "", stream.add_udp({"127.0.0.1", 0}));
