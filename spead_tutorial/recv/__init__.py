@@ -15,6 +15,7 @@ from spead_tutorial.recv._config import (
     RingStreamConfig,
     StreamConfig,
     StreamStatConfig,
+    UdpIbvConfig,
 )
 from spead_tutorial.recv._stats import Account, StreamStats
 from spead_tutorial.recv._stream import ChunkRingbuffer, ChunkRingStream, Heap, Stream
@@ -34,5 +35,6 @@ __all__ = [
     "StreamConfig",
     "StreamStatConfig",
     "StreamStats",
+    "UdpIbvConfig",
     "stream_stat_indices",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import copy
 import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -21,6 +21,7 @@ __all__ = [
     "RingStreamConfig",
     "StreamConfig",
     "StreamStatConfig",
+    "UdpIbvConfig",
     "stats_named",
 ]
 
@@ -372,3 +373,19 @@ class ChunkStreamConfig(Settings):
         other = copy.copy(self)
         other.items = list(self.items)
         return other
+
+
+@dataclass(kw_only=True, eq=False)
+class UdpIbvConfig:
+    """How spead2 receives with ibverbs, which there is not here: see `Stream.add_udp_reader`."""
+
+    DEFAULT_BUFFER_SIZE: ClassVar[int] = 16777216
+    DEFAULT_MAX_SIZE: ClassVar[int] = 9200
+    DEFAULT_MAX_POLL: ClassVar[int] = 10
+
+    endpoints: Sequence[tuple[str, int]] = ()
+    interface_address: str = ""
+    buffer_size: int = DEFAULT_BUFFER_SIZE
+    max_size: int = DEFAULT_MAX_SIZE
+    comp_vector: int = 0
+    max_poll: int = DEFAULT_MAX_POLL

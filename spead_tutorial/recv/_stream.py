@@ -30,6 +30,7 @@ from spead_tutorial.recv._config import (
     RingStreamConfig,
     StreamConfig,
     StreamStatConfig,
+    UdpIbvConfig,
     stats_named,
 )
 from spead_tutorial.recv._stats import StreamStats
@@ -296,6 +297,13 @@ class Readers(ReceiveStream):
         before = self._counts()["socket_buffer"]
         self._add_tcp(bind_hostname, port, max_size, buffer_size)
         self._warn_of_buffer(before, buffer_size)
+
+    def add_udp_ibv_reader(self, config: UdpIbvConfig) -> None:
+        """Raise NotImplementedError: `add_udp_reader` is what receives here."""
+        raise NotImplementedError(
+            "there is no ibverbs here: add_udp_reader(multicast_group, port, max_size, buffer_size,"
+            " interface_address) receives through the kernel"
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -18,6 +18,8 @@ from spead_tutorial._core import (
 )
 from spead_tutorial._types import GroupMode, RateMethod, StreamConfig, StreamStats
 from spead_tutorial.send._generator import HeapGenerator, ItemGroup
+from spead_tutorial.send._ibverbs import IbvArguments as _IbvArguments
+from spead_tutorial.send._ibverbs import UdpIbvConfig
 from spead_tutorial.send._inproc import InprocArguments as _InprocArguments
 from spead_tutorial.send._tcp import TcpArguments as _TcpArguments
 from spead_tutorial.send._udp import UdpArguments as _UdpArguments
@@ -38,6 +40,8 @@ __all__ = [
     "StreamStats",
     "SyncStream",
     "TcpStream",
+    "UdpIbvConfig",
+    "UdpIbvStream",
     "UdpStream",
     "route_packet_size",
 ]
@@ -53,3 +57,7 @@ class TcpStream(_TcpArguments, SyncStream):
 
 class UdpStream(_UdpArguments, SyncStream):
     __doc__ = _UdpArguments.__doc__
+
+
+class UdpIbvStream(_IbvArguments, SyncStream):
+    __doc__ = _IbvArguments.__doc__

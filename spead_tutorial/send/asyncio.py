@@ -5,11 +5,12 @@ What these streams send, and how they are configured, is in `spead_tutorial.send
 """
 
 from spead_tutorial._core import AsyncStream
+from spead_tutorial.send._ibverbs import IbvArguments as _IbvArguments
 from spead_tutorial.send._inproc import InprocArguments as _InprocArguments
 from spead_tutorial.send._tcp import TcpConnect as _TcpConnect
 from spead_tutorial.send._udp import UdpArguments as _UdpArguments
 
-__all__ = ["AsyncStream", "InprocStream", "TcpStream", "UdpStream"]
+__all__ = ["AsyncStream", "InprocStream", "TcpStream", "UdpIbvStream", "UdpStream"]
 
 
 class InprocStream(_InprocArguments, AsyncStream):
@@ -22,3 +23,7 @@ class TcpStream(_TcpConnect, AsyncStream):
 
 class UdpStream(_UdpArguments, AsyncStream):
     __doc__ = _UdpArguments.__doc__
+
+
+class UdpIbvStream(_IbvArguments, AsyncStream):
+    __doc__ = _IbvArguments.__doc__
