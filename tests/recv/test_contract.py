@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from support import ref_encode
+from support import captures, ref_encode
 from support.ref_encode import Inline, described
 from support.ref_encode import one_packet as heap
 from support.sockets import free_port, udp_socket
@@ -332,6 +332,25 @@ def test_packets_are_read_from_whatever_has_a_whole_buffer(recv, pool):
     for wrong, error in (("text", TypeError), (memoryview(bytes(8))[::2], BufferError)):
         with pytest.raises(error):
             recv.Stream(pool).add_buffer_reader(wrong)
+
+
+def test_heaps_are_read_from_a_capture_by_what_a_filter_takes(recv, pool, tmp_path):
+    if not hasattr(recv.Stream, "add_udp_pcap_file_reader"):
+        pytest.skip("this spead2 was built without libpcap")
+    frames = [captures.frame(heap(1)), captures.frame(heap(2), 8889), captures.frame(heap(3))]
+    path = captures.write(tmp_path / "some.pcap", frames)
+    for conditions, found in (
+        ("", [1, 2, 3]),
+        ("udp port 8889", [2]),
+        ("udp and dst port 8888 and host 10.0.0.1", [1, 3]),
+        ("src port 8888", []),
+    ):
+        stream = recv.Stream(pool)
+        stream.add_udp_pcap_file_reader(path, filter=conditions)
+        assert [h.cnt for h in stream] == found
+    for name, conditions in (("none.pcap", ""), ("some.pcap", "port nowhere")):
+        with pytest.raises((RuntimeError, ValueError)):
+            recv.Stream(pool).add_udp_pcap_file_reader(str(tmp_path / name), conditions)
 
 
 # ---- Heaps --------------------------------------------------------------------------------------
