@@ -377,7 +377,13 @@ class ChunkStreamConfig(Settings):
 
 @dataclass(kw_only=True, eq=False)
 class UdpIbvConfig:
-    """How spead2 receives with ibverbs, which there is not here: see `Stream.add_udp_reader`."""
+    """How spead2 receives with ibverbs, which there is not here: see `Stream.add_udp_reader`.
+
+    Parameters
+    ----------
+    endpoints, interface_address, buffer_size, max_size, comp_vector, max_poll
+        As spead2's; not looked at.
+    """
 
     DEFAULT_BUFFER_SIZE: ClassVar[int] = 16777216
     DEFAULT_MAX_SIZE: ClassVar[int] = 9200

@@ -299,7 +299,13 @@ class Readers(ReceiveStream):
         self._warn_of_buffer(before, buffer_size)
 
     def add_udp_ibv_reader(self, config: UdpIbvConfig) -> None:
-        """Raise NotImplementedError: `add_udp_reader` is what receives here."""
+        """Raise NotImplementedError: `add_udp_reader` is what receives here.
+
+        Parameters
+        ----------
+        config : UdpIbvConfig
+            Not looked at.
+        """
         raise NotImplementedError(
             "there is no ibverbs here: add_udp_reader(multicast_group, port, max_size, buffer_size,"
             " interface_address) receives through the kernel"

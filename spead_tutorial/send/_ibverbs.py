@@ -11,7 +11,13 @@ from spead_tutorial._types import StreamConfig
 
 @dataclass(kw_only=True, eq=False)
 class UdpIbvConfig:
-    """How spead2's `UdpIbvStream` sends."""
+    """How spead2's `UdpIbvStream` sends.
+
+    Parameters
+    ----------
+    endpoints, interface_address, buffer_size, ttl, comp_vector, max_poll, memory_regions
+        As spead2's; not looked at.
+    """
 
     DEFAULT_BUFFER_SIZE: ClassVar[int] = 524288
     DEFAULT_MAX_POLL: ClassVar[int] = 10
@@ -26,7 +32,13 @@ class UdpIbvConfig:
 
 
 class IbvArguments:
-    """Raises NotImplementedError: `UdpStream` is what sends here."""
+    """Raises NotImplementedError: `UdpStream` is what sends here.
+
+    Parameters
+    ----------
+    thread_pool, config, udp_ibv_config
+        As spead2's; not looked at.
+    """
 
     def __init__(
         self, thread_pool: ThreadPool, config: StreamConfig, udp_ibv_config: UdpIbvConfig
