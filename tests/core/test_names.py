@@ -129,7 +129,8 @@ def bind(called: Any, arguments: ast.arguments, *, needed_only: bool) -> None:
         by_name = [
             n for n, default in zip(by_name, arguments.kw_defaults, strict=True) if not default
         ]
-    if names[:1] == ["cls"] or (names[:1] == ["self"] and inspect.isclass(called)):
+    is_bound = inspect.isclass(called) or inspect.ismethod(called)
+    if names[:1] == ["cls"] or (names[:1] == ["self"] and is_bound):
         del names[0]
     bound = inspect.signature(called).bind(*names, **{name: name for name in by_name}).arguments
     taken = {name: value for name, value in bound.items() if str(value)[:1] != "_"}
