@@ -3,7 +3,11 @@
  * Owns rings of chunks. Knows nothing of what is in chunks, nor what streams are.
  *
  * Two locks: `watch_lock` is held while those who watch are told, who take locks of their own then;
- * `lock` is for the ring, and no other is taken under it.
+ * `lock` is for the ring, and only that of its pool is taken under it.
+ *
+ * A ring that streams without a thread fill has a pool without threads, which their readers are
+ * tasks of: who asks for a chunk runs them, and sleeps in the pool. The pool may come when the
+ * descriptor for data is being polled already, which therefore is that of an epoll set.
  */
 #include "chunk_ring.h"
 
@@ -11,8 +15,8 @@
 #include "status.h"
 
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -33,6 +37,8 @@ struct spt_chunk_ring {
     bool stopped;
     bool wanted; /* somebody who watches found no room, or no chunk */
     event data, space;
+    int data_set;          /* of data's, and the pool's */
+    spt_thread_pool *pool; /* atomic; NULL before a stream needs it */
     pthread_mutex_t watch_lock;
     spti_chunk_watch *watches;
 };
@@ -55,7 +61,11 @@ static void update_event(event *e, bool is_so)
 
 static void update(spt_chunk_ring *r)
 {
-    update_event(&r->data, r->n > 0 || r->stopped);
+    bool has_data = r->n > 0 || r->stopped;
+    /* Who waits since before there was a pool has to help it, and never waits here again. */
+    update_event(&r->data, has_data || (r->pool != NULL && r->data.n_waiting > 0));
+    if (r->pool != NULL && has_data)
+        spti_pool_signal(r->pool);
     update_event(&r->space, r->n < r->capacity || r->stopped);
 }
 
@@ -142,18 +152,48 @@ spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_chunk *chunk, int64_t ti
     return status;
 }
 
-spt_status spt_chunk_ring_get(spt_chunk_ring *ring, int64_t timeout_ns, spt_chunk **chunk)
+/* Get a chunk; wait until then, unless it is for readers that nobody runs. */
+static spt_status get_or_wait(spt_chunk_ring *ring, int64_t timeout_ns, spt_chunk **chunk)
 {
     uint64_t until = spti_deadline(timeout_ns);
     pthread_mutex_lock(&ring->lock);
     spt_status status;
     bool more = timeout_ns != 0;
-    while ((status = get(ring, chunk)) == SPT_PENDING && more)
+    while ((status = get(ring, chunk)) == SPT_PENDING && more && ring->pool == NULL)
         more = wait_until(ring, &ring->data, until);
     bool wanted = take_wanted(ring, status);
     pthread_mutex_unlock(&ring->lock);
     tell(ring, wanted);
     return status;
+}
+
+typedef struct request {
+    spti_request request; /* first, so that one can be had from the other */
+    spt_chunk_ring *ring;
+    spt_chunk **chunk;
+} request;
+
+static spt_status get_now(spti_request *asked)
+{
+    const request *it = (request *)asked;
+    return get_or_wait(it->ring, 0, it->chunk);
+}
+
+spt_status spt_chunk_ring_get(spt_chunk_ring *ring, int64_t timeout_ns, spt_chunk **chunk)
+{
+    uint64_t until = spti_deadline(timeout_ns);
+    spt_status status = SPT_PENDING;
+    spt_thread_pool *pool = __atomic_load_n(&ring->pool, __ATOMIC_SEQ_CST);
+    if (pool == NULL) {
+        status = get_or_wait(ring, timeout_ns, chunk);
+        pool = __atomic_load_n(&ring->pool, __ATOMIC_SEQ_CST);
+    }
+    if (pool == NULL || status != SPT_PENDING)
+        return status;
+    uint64_t now = spti_now_ns();
+    int64_t left_ns = timeout_ns <= 0 ? timeout_ns : until > now ? (int64_t)(until - now) : 0;
+    request it = {{get_now, NULL}, ring, chunk};
+    return spti_pool_ask(pool, left_ns, &it.request);
 }
 
 size_t spt_chunk_ring_size(spt_chunk_ring *ring)
@@ -205,7 +245,11 @@ static int event_fd(spt_chunk_ring *r, event *e)
 
 int spt_chunk_ring_data_fd(spt_chunk_ring *ring)
 {
-    return event_fd(ring, &ring->data);
+    (void)event_fd(ring, &ring->data);
+    spt_thread_pool *pool = __atomic_load_n(&ring->pool, __ATOMIC_SEQ_CST);
+    if (pool != NULL)
+        spti_pool_be_watched(pool);
+    return ring->data_set;
 }
 
 int spt_chunk_ring_space_fd(spt_chunk_ring *ring)
@@ -214,6 +258,38 @@ int spt_chunk_ring_space_fd(spt_chunk_ring *ring)
 }
 
 /* ---- For streams ----------------------------------------------------------------------------- */
+
+static bool watch(spt_chunk_ring *r, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    return epoll_ctl(r->data_set, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* Under the lock. */
+static void make_pool(spt_chunk_ring *r, spt_error *err)
+{
+    spt_thread_pool *pool = spti_pool_without_threads(err);
+    if (pool == NULL)
+        return;
+    if (!watch(r, spti_pool_fd(pool))) {
+        (void)spti_fail_errno(err, "could not watch the readers of a ring of chunks");
+        spt_thread_pool_destroy(pool);
+        return;
+    }
+    if (r->data.used)
+        spti_pool_be_watched(pool);
+    __atomic_store_n(&r->pool, pool, __ATOMIC_SEQ_CST);
+    update(r);
+}
+
+spt_thread_pool *spti_chunk_ring_pool(spt_chunk_ring *ring, spt_error *err)
+{
+    pthread_mutex_lock(&ring->lock);
+    if (ring->pool == NULL)
+        make_pool(ring, err);
+    pthread_mutex_unlock(&ring->lock);
+    return ring->pool;
+}
 
 void spti_chunk_ring_watch(spt_chunk_ring *ring, spti_chunk_watch *watch)
 {
@@ -304,7 +380,8 @@ spt_chunk_ring *spt_chunk_ring_create(size_t capacity, spt_error *err)
     pthread_mutex_init(&r->watch_lock, NULL);
     r->data.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->space.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (r->data.fd >= 0 && r->space.fd >= 0)
+    r->data_set = epoll_create1(EPOLL_CLOEXEC);
+    if (r->data.fd >= 0 && r->space.fd >= 0 && r->data_set >= 0 && watch(r, r->data.fd))
         return r;
     (void)spti_fail_errno(err, "could not make the events of a ring of chunks");
     spt_chunk_ring_destroy(r);
@@ -315,6 +392,9 @@ void spt_chunk_ring_destroy(spt_chunk_ring *ring)
 {
     if (ring == NULL)
         return;
+    spt_thread_pool_destroy(ring->pool);
+    if (ring->data_set >= 0)
+        close(ring->data_set);
     if (ring->data.fd >= 0)
         close(ring->data.fd);
     if (ring->space.fd >= 0)

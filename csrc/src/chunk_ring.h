@@ -4,6 +4,8 @@
 #ifndef SPTI_CHUNK_RING_H
 #define SPTI_CHUNK_RING_H
 
+#include "thread_pool.h"
+
 #include "spead_tutorial/spt_recv.h"
 
 /* Somebody who may be waiting for a ring. */
@@ -12,6 +14,10 @@ typedef struct spti_chunk_watch {
     void *user;
     struct spti_chunk_watch *next; /* private to the ring */
 } spti_chunk_watch;
+
+/* The pool without threads of a ring, which is the ring's, made for the first that needs it: its
+ * tasks are run by who asks for a chunk. NULL where it could not be. */
+spt_thread_pool *spti_chunk_ring_pool(spt_chunk_ring *ring, spt_error *err);
 
 void spti_chunk_ring_watch(spt_chunk_ring *ring, spti_chunk_watch *watch);
 

@@ -4,20 +4,20 @@
  * ring or chunks. Knows neither what is in packets nor how they become heaps.
  *
  * A stream without a thread has a pool without threads: who asks for a heap runs its readers, and
- * gets the heap while the data is in this core's cache.
+ * gets the heap while the data is in this core's cache. Where it fills chunks, the pool is that of
+ * the ring they go to, and those who ask the ring for a chunk run the readers of all such streams.
  *
  * There are three locks. `stop_lock` is held by who stops the stream, until it is; `lock` is for
  * the intake and its readers, and is held for as long as a batch of packets takes; the ring has one
  * for itself. Who holds one may take those after it, never the other way round.
  */
+#include "chunk_ring.h"
 #include "chunks.h"
 #include "heap_ring.h"
 #include "source.h"
 #include "status.h"
 
 #include <stdlib.h>
-
-enum { MOST_RUNS = 16 }; /* of readers, for who does not wait */
 
 typedef struct reader {
     spti_task task; /* first, so that one can be had from the other */
@@ -30,9 +30,8 @@ typedef struct reader {
 struct spt_recv_stream {
     spt_recv_config config;
     spt_thread_pool *pool;
-    spt_thread_pool *own_pool; /* without threads, or NULL where there is one of the caller's */
-    bool own_fd_used;          /* atomic: an event loop may watch it */
-    size_t n_getting;          /* atomic: threads that ask for a heap, and read */
+    spt_thread_pool *own_pool; /* that pool, where it is nobody else's; or NULL */
+    bool read_by_asking;       /* it has no threads */
     spti_heap_ring ring;
     spti_chunks *chunks; /* that are filled; NULL where heaps go into the ring */
     uint64_t news;       /* times that there may be room again; atomic */
@@ -122,6 +121,8 @@ static void wake_readers(void *stream)
         if (is_attached(r))
             spti_task_wake(&r->task);
     pthread_mutex_unlock(&s->lock);
+    if (s->read_by_asking && s->chunks != NULL) /* it may be an event loop that is to read */
+        spti_pool_signal(s->pool);
 }
 
 /* ---- Readers come ---------------------------------------------------------------------------- */
@@ -143,10 +144,10 @@ static spt_status attach(spt_recv_stream *s, reader *r, spt_error *err)
 {
     SPTI_TRY(spti_task_attach(s->pool, &r->task, err));
     spti_task_wake(&r->task);
-    if (s->own_pool != NULL) {
-        spti_pool_signal(s->own_pool);
+    if (s->read_by_asking)
+        spti_pool_signal(s->pool);
+    if (s->own_pool != NULL)
         spti_waits_note(&s->unread, s->n_reading == 0);
-    }
     return SPT_OK;
 }
 
@@ -272,47 +273,36 @@ static spt_status get(spt_recv_stream *s, int64_t timeout_ns, spt_received_heap 
     return status;
 }
 
-/* A thread begins to read, or ends. Where an event loop looks out for packets none need. */
-static void note_reading(spt_recv_stream *s, bool begins, bool watched)
+typedef struct request {
+    spti_request request; /* first, so that one can be had from the other */
+    spt_recv_stream *stream;
+    spt_received_heap **heap;
+} request;
+
+static spt_status get_now(spti_request *asked)
 {
-    pthread_mutex_lock(&s->lock);
-    s->n_reading += begins ? 1 : (size_t)-1;
-    spti_waits_note(&s->unread, s->n_reading == 0 && !watched && !has_ended(s));
-    pthread_mutex_unlock(&s->lock);
+    const request *it = (request *)asked;
+    return get(it->stream, 0, it->heap);
 }
 
-/* Read, until there is a heap. What is left then is for another thread, or an event loop. */
-static spt_status get_by_reading(spt_recv_stream *s, int64_t timeout_ns, spt_received_heap **heap)
+/* A thread begins to read, or ends. Where an event loop looks out for packets none need. */
+static void note_reading(spti_request *asked, bool begins, bool watched)
 {
-    uint64_t deadline_ns = spti_deadline(timeout_ns);
-    spti_help help = SPTI_HELP_MORE;
-    spt_status status;
-    int i = 0;
-    __atomic_add_fetch(&s->n_getting, 1, __ATOMIC_SEQ_CST);
-    for (; (status = get(s, 0, heap)) == SPT_PENDING; i++) {
-        if (i == 0)
-            note_reading(s, true, false);
-        bool wait = timeout_ns != 0 && spti_now_ns() < deadline_ns;
-        bool go_on = wait ? help != SPTI_HELP_SIGNAL : help == SPTI_HELP_MORE && i < MOST_RUNS;
-        if (!go_on)
-            break;
-        help = spti_pool_help(s->own_pool, wait ? deadline_ns : 0, true);
-    }
-    bool more = status != SPT_PENDING || help == SPTI_HELP_MORE;
-    bool watched = __atomic_load_n(&s->own_fd_used, __ATOMIC_SEQ_CST);
-    bool others = __atomic_sub_fetch(&s->n_getting, 1, __ATOMIC_SEQ_CST) > 0;
-    if (i > 0)
-        note_reading(s, false, watched && !more);
-    if ((others || watched) && more)
-        spti_pool_signal(s->own_pool);
-    return status;
+    spt_recv_stream *s = ((request *)asked)->stream;
+    pthread_mutex_lock(&s->lock);
+    s->n_reading += begins ? 1 : (size_t)-1;
+    bool unread = s->own_pool != NULL && s->n_reading == 0 && !watched && !has_ended(s);
+    spti_waits_note(&s->unread, unread);
+    pthread_mutex_unlock(&s->lock);
 }
 
 spt_status spt_recv_stream_get(spt_recv_stream *stream, int64_t timeout_ns,
                                spt_received_heap **heap)
 {
-    return stream->own_pool != NULL ? get_by_reading(stream, timeout_ns, heap)
-                                    : get(stream, timeout_ns, heap);
+    if (!stream->read_by_asking)
+        return get(stream, timeout_ns, heap);
+    request it = {{get_now, note_reading}, stream, heap};
+    return spti_pool_ask(stream->pool, timeout_ns, &it.request);
 }
 
 void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap)
@@ -332,11 +322,10 @@ size_t spt_recv_stream_ready(spt_recv_stream *stream)
 
 int spt_recv_stream_fd(spt_recv_stream *stream)
 {
-    if (stream->own_pool == NULL)
+    if (!stream->read_by_asking)
         return spti_heap_ring_fd(&stream->ring);
-    if (!__atomic_exchange_n(&stream->own_fd_used, true, __ATOMIC_SEQ_CST))
-        spti_pool_signal(stream->own_pool); /* there may be something already */
-    return spti_pool_fd(stream->own_pool);
+    spti_pool_be_watched(stream->pool);
+    return spti_pool_fd(stream->pool);
 }
 
 int spt_recv_stream_port(spt_recv_stream *stream)
@@ -363,15 +352,24 @@ static void destroy(spt_recv_stream *s)
     free(s);
 }
 
+/* Where there is no pool, those who ask read: for heaps, or a ring for chunks. */
+static spt_status find_pool(spt_recv_stream *s, const spt_chunk_config *chunks, spt_error *err)
+{
+    if (s->pool != NULL)
+        return SPT_OK;
+    s->read_by_asking = true;
+    if (chunks == NULL)
+        s->pool = s->own_pool = spti_pool_without_threads(err);
+    else
+        s->pool = spti_chunk_ring_pool(chunks->data_ring, err);
+    return s->pool == NULL ? SPT_ERR_SYSTEM : SPT_OK;
+}
+
 /* What heaps are put together by, and where they go: into the ring, or chunks. */
 static spt_status set_up(spt_recv_stream *s, const spt_chunk_config *chunks, spt_error *err)
 {
     spti_intake *in = &s->intake;
     SPTI_TRY(spti_heap_ring_init(&s->ring, &s->config, err));
-    if (s->pool == NULL)
-        s->pool = s->own_pool = spti_pool_without_threads(err);
-    if (s->pool == NULL)
-        return SPT_ERR_SYSTEM;
     in->sink = &s->ring.sink;
     const spti_placing *placing = NULL;
     if (chunks != NULL) {
@@ -381,6 +379,7 @@ static spt_status set_up(spt_recv_stream *s, const spt_chunk_config *chunks, spt
         in->sink = spti_chunks_sink(s->chunks);
         placing = spti_chunks_placing(s->chunks);
     }
+    SPTI_TRY(find_pool(s, chunks, err));
     in->depacketizer = spti_depacketizer_create(&s->config.heaps, placing, err);
     if (in->depacketizer == NULL)
         return SPT_ERR_ARGUMENT;
@@ -421,10 +420,6 @@ spt_recv_stream *spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_co
 spt_recv_stream *spt_recv_stream_create_chunks(spt_thread_pool *pool, const spt_recv_config *config,
                                                const spt_chunk_config *chunks, spt_error *err)
 {
-    if (pool == NULL) {
-        (void)spti_fail(err, SPT_ERR_ARGUMENT, "a stream of chunks needs a thread pool");
-        return NULL;
-    }
     return create(pool, config, chunks, err);
 }
 
@@ -436,8 +431,8 @@ static void stop(spt_recv_stream *s)
     end(s); /* runs under way see it, and no reader is added any more */
     pthread_mutex_unlock(&s->lock);
     tell(s, true);
-    if (s->own_pool != NULL)
-        spti_pool_signal(s->own_pool);
+    if (s->read_by_asking)
+        spti_pool_signal(s->pool);
     if (s->chunks != NULL)
         spti_chunks_stop_rings(s->chunks);
     for (reader *r = s->readers; r != NULL; r = r->next)

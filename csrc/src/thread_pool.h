@@ -60,9 +60,11 @@ struct spt_thread_pool {
     int epoll_fd, wake_fd;
     int timer_fd; /* where there are no threads, else -1 */
     bool stopping;
-    bool stopped;   /* that is over */
-    bool signalled; /* wake_fd may be readable */
-    bool timed;     /* timer_fd is readable, or will be */
+    bool stopped;    /* that is over */
+    bool signalled;  /* wake_fd may be readable */
+    bool timed;      /* timer_fd is readable, or will be */
+    bool fd_used;    /* atomic: an event loop may watch it */
+    size_t n_asking; /* atomic: threads in spti_pool_ask() */
     size_t n_sleeping, n_epolled;
     spti_task *ready, **ready_end;
     spti_task *timers;   /* unsorted: there are few */
@@ -99,10 +101,25 @@ typedef enum spti_help {
  * taken; 0: do not wait. */
 spti_help spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals);
 
+/* Something that tasks of a pool without threads bring. */
+typedef struct spti_request {
+    /* Try to get it. */
+    spt_status (*get)(struct spti_request *request);
+    /* A thread begins to run tasks for it, or ends: does an event loop look out then? Or NULL. */
+    void (*note)(struct spti_request *request, bool begins, bool watched);
+} spti_request;
+
+/* Run tasks until it can be got, and that does not answer SPT_PENDING any more; or that time is
+ * over, or a signal came. What is left to be done then is for another thread, or an event loop. */
+spt_status spti_pool_ask(spt_thread_pool *pool, int64_t timeout_ns, spti_request *request);
+
 /* Have those who wait in spti_pool_help() look again; or also those who watch spti_pool_fd(). */
 void spti_pool_rouse(spt_thread_pool *pool);
 void spti_pool_signal(spt_thread_pool *pool);
 int spti_pool_fd(const spt_thread_pool *pool);
+
+/* Somebody polls that who asks for what tasks bring when it is readable: as it is now, at first. */
+void spti_pool_be_watched(spt_thread_pool *pool);
 
 /* ---- Of the pool's own ---- */
 

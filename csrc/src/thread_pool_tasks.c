@@ -273,6 +273,40 @@ spti_help spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_sig
     return by_signal ? SPTI_HELP_SIGNAL : more ? SPTI_HELP_MORE : SPTI_HELPED;
 }
 
+enum { MOST_RUNS = 16 }; /* for who asks and does not wait */
+
+static void note(spti_request *request, bool begins, bool watched)
+{
+    if (request->note != NULL)
+        request->note(request, begins, watched);
+}
+
+spt_status spti_pool_ask(spt_thread_pool *pool, int64_t timeout_ns, spti_request *request)
+{
+    uint64_t deadline_ns = spti_deadline(timeout_ns);
+    spti_help help = SPTI_HELP_MORE;
+    spt_status status;
+    int i = 0;
+    __atomic_add_fetch(&pool->n_asking, 1, __ATOMIC_SEQ_CST);
+    for (; (status = request->get(request)) == SPT_PENDING; i++) {
+        if (i == 0)
+            note(request, true, false);
+        bool wait = timeout_ns != 0 && spti_now_ns() < deadline_ns;
+        bool go_on = wait ? help != SPTI_HELP_SIGNAL : help == SPTI_HELP_MORE && i < MOST_RUNS;
+        if (!go_on)
+            break;
+        help = spti_pool_help(pool, wait ? deadline_ns : 0, true);
+    }
+    bool more = status != SPT_PENDING || help == SPTI_HELP_MORE;
+    bool watched = __atomic_load_n(&pool->fd_used, __ATOMIC_SEQ_CST);
+    bool others = __atomic_sub_fetch(&pool->n_asking, 1, __ATOMIC_SEQ_CST) > 0;
+    if (i > 0)
+        note(request, false, watched && !more);
+    if ((others || watched) && more)
+        spti_pool_signal(pool);
+    return status;
+}
+
 void spti_pool_rouse(spt_thread_pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
@@ -290,6 +324,12 @@ void spti_pool_signal(spt_thread_pool *pool)
 int spti_pool_fd(const spt_thread_pool *pool)
 {
     return pool->epoll_fd;
+}
+
+void spti_pool_be_watched(spt_thread_pool *pool)
+{
+    if (!__atomic_exchange_n(&pool->fd_used, true, __ATOMIC_SEQ_CST))
+        spti_pool_signal(pool); /* there may be something already */
 }
 
 /* ---- Tasks ---- */

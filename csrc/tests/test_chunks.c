@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of chunks.c: heaps that a stream receives, each at its place in a chunk. */
 #define CHECK_AFTER finish
+#define CHECK_CASES "", ", without a thread"
 
 #include "failing.h"
 #include "make_packet.h"
 #include "support.h"
+
+#include <poll.h>
+#include <sched.h>
 
 enum {
     HEAP = 100, /* bytes */
@@ -147,7 +151,7 @@ static spt_recv_stream *new_stream(setup with, spt_chunk_ring *to)
         .data_ring = to,
         .free_ring = free_ring,
     };
-    return NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
+    return NEW(spt_recv_stream_create_chunks(check_case == 0 ? pool : NULL, &config, &how, NULL));
 }
 
 static void begin(setup with)
@@ -170,6 +174,14 @@ static void receive(void)
 {
     REQUIRE(spt_recv_stream_add_memory(stream, packets.bytes, packets.at[packets.n], NULL) ==
             SPT_OK);
+}
+
+/* Have the readers of a stream without a thread run. */
+static void read_on(void)
+{
+    spt_received_heap *none;
+    if (check_case == 1)
+        CHECK(spt_recv_stream_get(stream, 0, &none) != SPT_OK);
 }
 
 static spt_chunk_stats chunk_stats(void)
@@ -421,7 +433,7 @@ TEST(the_worker_waits_for_a_free_chunk_and_loses_nothing)
     for (int64_t id = 0; id < 6; id++) {
         spt_chunk *chunk = check_chunk(id, "1111");
         while (chunk_stats().chunk_waits == (uint64_t)id && id < 5)
-            continue; /* until it misses this one */
+            read_on(); /* until it misses this one */
         REQUIRE(spt_chunk_ring_put(free_ring, chunk, 0) == SPT_OK);
     }
     check_end();
@@ -438,7 +450,7 @@ TEST(the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing)
     append_stop();
     receive();
     while (chunk_stats().room_waits == 0)
-        continue;
+        read_on();
     check_full_chunks(6);
     check_end();
     CHECK(chunk_stats().longest_room_wait_ns > 0);
@@ -453,7 +465,7 @@ TEST(the_end_does_not_wait_for_room)
     append_stop();
     receive();
     while (account().heaps_dropped == 0 && account().packets < packets.n)
-        continue; /* nobody gets a chunk meanwhile */
+        read_on(); /* nobody gets a chunk meanwhile */
     check_full_chunks(3);
     check_end();
 }
@@ -466,7 +478,7 @@ TEST(a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_rings)
     append_heap(2 * HEAPS); /* waits: there is no chunk for it */
     receive();
     while (chunk_stats().chunk_waits == 0)
-        continue;
+        read_on();
     spt_recv_stream_stop(stream);
     check_chunk(0, "1000");
     check_chunk(1, "0000");
@@ -559,17 +571,17 @@ TEST(two_readers_that_both_wait_go_on)
         send_heap(n % 2, n);
     for (int i = 0; i < 6; i++) {
         while (chunk_stats().chunk_waits == (uint64_t)i && account().packets < 2 * 6 * HEAPS)
-            continue;
+            read_on();
         REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
     }
     while (account().packets < 2 * 6 * HEAPS)
-        continue; /* until all have come, of both */
+        read_on(); /* until all have come, of both */
     spt_recv_stream_stop(stream);
     check_full_chunks(6);
 }
 
 /* One that ends by a ring of its own has chunks that another one waits for. */
-TEST(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
+TEST_ONCE(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
 {
     setup two = {2, CHUNKS, 2, 0, false};
     begin(two); /* the first one: it takes both chunks */
@@ -579,7 +591,7 @@ TEST(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
     send_heap(0, 0);
     send_heap(0, HEAPS);
     while (account().packets < 4)
-        continue;
+        read_on();
 
     OWN(spt_chunk_ring) other_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
     OWN(spt_recv_stream) other = new_stream(two, other_ring);
@@ -606,11 +618,79 @@ TEST(what_is_held_when_a_stream_ends_is_counted)
     for (uint64_t n = 0; n < 4; n++)
         send_heap(0, n);
     while (chunk_stats().chunk_waits == 0)
-        continue;
+        read_on();
     spt_recv_stream_stop(stream);
     spt_recv_stats now = stats_of(stream);
     CHECK(now.after_end > 0);
     CHECK_EQUAL(now.account.packets, 0, now.after_end, now.sockets.datagrams);
+}
+
+/* ---- Without a thread ------------------------------------------------------------------------ */
+
+static void *get_one(void *id)
+{
+    *(int64_t *)id = get_chunk()->chunk_id;
+    return NULL;
+}
+
+/* Have no stream yet, but all that one needs. */
+static void begin_without_stream(void)
+{
+    begin(plenty);
+    END(spt_recv_stream, stream);
+    END(spt_chunk_ring, data_ring); /* which that stream has stopped */
+    END(spt_chunk_ring, free_ring);
+    data_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
+    free_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
+    for (int i = 0; i < CHUNKS; i++)
+        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
+}
+
+TEST(who_waits_for_a_chunk_before_there_is_a_stream_gets_it)
+{
+    begin_without_stream();
+    int64_t id = -1;
+    pthread_t getter = start_thread(get_one, &id);
+    sched_yield(); /* whether it waits already or not */
+    stream = new_stream(plenty, data_ring);
+    append_heaps(0, 3 * HEAPS);
+    receive();
+    pthread_join(getter, NULL);
+    CHECK_EQUAL(id, 0);
+}
+
+TEST(the_descriptor_tells_when_to_ask_from_before_there_is_a_stream)
+{
+    begin_without_stream();
+    struct pollfd to_poll = {.fd = spt_chunk_ring_data_fd(data_ring), .events = POLLIN};
+    CHECK_EQUAL(poll(&to_poll, 1, 0), 0);
+    stream = new_stream(plenty, data_ring);
+    add_socket(0, 2);
+    spt_chunk *chunk;
+    int got = 0;
+    for (uint64_t n = 0; n < 3 * HEAPS; n++)
+        send_heap(0, n);
+    while (account().packets < 2 * 3 * HEAPS || poll(&to_poll, 1, 0) == 1)
+        if (poll(&to_poll, 1, 0) == 1)
+            got += spt_chunk_ring_get(data_ring, 0, &chunk) == SPT_OK;
+    CHECK_EQUAL(got, 1);
+    spt_recv_stream_stop(stream);
+    CHECK_EQUAL(poll(&to_poll, 1, 0), 1);
+}
+
+TEST(streams_that_fill_chunks_for_the_same_ring_are_all_read)
+{
+    begin(plenty);
+    OWN(spt_recv_stream) other = new_stream(plenty, data_ring);
+    append_heaps(0, 3 * HEAPS);
+    receive();
+    REQUIRE(spt_recv_stream_add_memory(other, packets.bytes, packets.at[packets.n], NULL) ==
+            SPT_OK);
+    uint64_t sum = 0;
+    for (int i = 0; i < 2 * 3; i++)
+        sum += (uint64_t)get_chunk()->chunk_id;
+    CHECK_EQUAL(sum, 2 * (0 + 1 + 2));
+    check_end();
 }
 
 /* Whichever allocation fails: what was said of a heap that waits is not believed of the next one,
@@ -624,7 +704,7 @@ TEST(a_heap_that_waits_and_finds_no_memory_then_leaves_no_place_to_the_next)
         make_heap_part(0, 0, HALF, 0);
         send_made(0);
         while (account().packets < 1)
-            continue;
+            read_on();
         make_part(&made, HEAPS + 1, HEAP, 0, HALF);
         make_add(&made, true, TIMESTAMP, HEAPS * HEAP);
         for (uint64_t i = 0; i < 100; i++) /* more than the heap before had memory for */
@@ -633,14 +713,14 @@ TEST(a_heap_that_waits_and_finds_no_memory_then_leaves_no_place_to_the_next)
         fail_once(n);
         send_made(0);
         while (chunk_stats().chunk_waits < 1 && account().packets < 2)
-            continue;
+            read_on();
         REQUIRE(spt_chunk_ring_put(free_ring, &chunks[1], 0) == SPT_OK);
         while (account().packets < 2)
-            continue;
+            read_on();
         failed = stop_failing();
         send_heap(0, HEAPS + 1);
         while (account().packets < 4)
-            continue;
+            read_on();
         spt_recv_stream_stop(stream);
         check_chunk(0, "0000");
         check_chunk(1, "0100");
@@ -648,17 +728,17 @@ TEST(a_heap_that_waits_and_finds_no_memory_then_leaves_no_place_to_the_next)
     }
 }
 
-TEST(what_cannot_be_is_refused_in_words)
+TEST_ONCE(what_cannot_be_is_refused_in_words)
 {
     begin(plenty);
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 5; i++) {
         spt_chunk_config how = {0};
         how.place = i == 0 ? NULL : place;
         how.max_chunks = i == 1 ? 0 : i == 2 ? SIZE_MAX : 1;
         how.data_ring = i == 3 ? NULL : data_ring;
         how.free_ring = i == 4 ? NULL : free_ring;
-        spt_thread_pool *of = i == 5 ? NULL : pool;
-        CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_create_chunks(of, &config, &how, &err));
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, "",
+                      spt_recv_stream_create_chunks(NULL, &config, &how, &err));
     }
 }

@@ -239,9 +239,8 @@ TEST(heaps_are_kept_in_a_pool_and_in_mapped_memory)
     CHECK_THROWS(SPT_ERR_ARGUMENT, "", spt::memory_pool(wrong));
 }
 
-template <class Place> static void check_chunks(Place &where)
+template <class Place> static void check_chunks(spt::worker who, Place &where)
 {
-    const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(8, false);
     spt::chunk_config chunks;
     chunks.set_place(where);
@@ -249,7 +248,7 @@ template <class Place> static void check_chunks(Place &where)
     spt::chunk_ring filled(2), free_ones(3);
     std::deque<own_chunk> all(3);
     spt::recv_config config;
-    spt::chunk_stream stream(threads, config, chunks, filled, free_ones);
+    spt::chunk_stream stream(who, config, chunks, filled, free_ones);
     for (own_chunk &chunk : all)
         CHECK(free_ones.put(chunk));
     stream.add_memory(bytes);
@@ -274,9 +273,10 @@ TEST_ONCE(functions_and_function_objects_say_where_heaps_belong)
         n++;
         place(data);
     };
-    check_chunks(counting);
+    const spt::thread_pool threads;
+    check_chunks(threads, counting);
     CHECK_EQUAL(n, 8);
-    check_chunks(place);
+    check_chunks(spt::no_thread, place);
 }
 
 /* Whether it compiles. */

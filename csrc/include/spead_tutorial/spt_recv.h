@@ -1148,7 +1148,8 @@ SPT_API bool spt_chunk_ring_remove_producer(spt_chunk_ring *ring);
 
 /**
  * A file descriptor that is readable while there is something to get, or the ring is stopped. It is
- * to be polled, not to be read.
+ * to be polled, not to be read. Where streams without a thread fill the ring, it is also readable
+ * when there is something to read for them: then there may be nothing to get yet.
  *
  * :param ring: Owns the descriptor.
  * :return: The descriptor.
@@ -1242,7 +1243,12 @@ typedef struct spt_chunk_config {
  * those that it has begun are put into the ring for them, which stops when no stream puts chunks
  * in any more. :c:func:`spt_recv_stream_stop` stops both rings.
  *
- * :param pool: Borrowed until the stream is destroyed.
+ * Where it has no pool, who asks the ring of filled chunks for one with
+ * :c:func:`spt_chunk_ring_get` reads, and :c:func:`spt_chunk_ring_data_fd` is readable when there
+ * is something to read, too. Streams that fill chunks for the same ring take turns, and so do
+ * threads that ask at once.
+ *
+ * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param config: Copied. Memory and the ring of heaps are not used, nor are heaps taken that do not
  *     say how long they are.
  * :param chunks: Copied.

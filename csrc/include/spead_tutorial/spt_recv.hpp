@@ -625,15 +625,16 @@ class chunk_stream : public recv_stream
     /**
      * Make one. Throws what :c:func:`spt_recv_stream_create_chunks` answers.
      *
-     * :param pool: Borrowed until the stream is destroyed.
+     * :param who: A pool, borrowed until the stream is destroyed, or :cpp:var:`no_thread`: who asks
+     *     for a chunk reads then.
      * :param config: Copied. Memory and the ring of heaps are not used.
      * :param chunks: Copied; its rings are those that follow.
      * :param data_ring: Where chunks go that are filled. Borrowed until the stream is destroyed.
      * :param free_ring: Where chunks come from. Borrowed until the stream is destroyed.
      */
-    chunk_stream(const thread_pool &pool, const recv_config &config, const chunk_config &chunks,
+    chunk_stream(worker who, const recv_config &config, const chunk_config &chunks,
                  const chunk_ring &data_ring, const chunk_ring &free_ring)
-        : recv_stream(taken, create(pool, config, chunks, data_ring, free_ring))
+        : recv_stream(taken, create(who, config, chunks, data_ring, free_ring))
     {
     }
 
@@ -651,13 +652,12 @@ class chunk_stream : public recv_stream
     }
 
   private:
-    static spt_recv_stream *create(const thread_pool &pool, const recv_config &config,
-                                   spt_chunk_config chunks, const chunk_ring &data_ring,
-                                   const chunk_ring &free_ring)
+    static spt_recv_stream *create(worker who, const recv_config &config, spt_chunk_config chunks,
+                                   const chunk_ring &data_ring, const chunk_ring &free_ring)
     {
         chunks.data_ring = data_ring.get();
         chunks.free_ring = free_ring.get();
-        return detail::made(spt_recv_stream_create_chunks, pool.get(), &config, &chunks);
+        return detail::made(spt_recv_stream_create_chunks, who.get(), &config, &chunks);
     }
 };
 
