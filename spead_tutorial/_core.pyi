@@ -296,7 +296,7 @@ def check_place(place: Any) -> None: ...
 class ChunkStream(ReceiveStream):
     def _open(
         self,
-        pool: ThreadPool,
+        pool: ThreadPool | None,
         config: Any,
         chunk_config: Any,
         data_ring: ChunkRing,

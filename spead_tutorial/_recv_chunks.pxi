@@ -225,6 +225,9 @@ cdef class ChunkRing:
     def get_nowait(self):
         """Return the next chunk, if there is one.
 
+        Where streams without a thread fill the ring, it reads for them what has arrived: a bounded
+        share at a time.
+
         Returns
         -------
         Chunk
@@ -325,7 +328,11 @@ cdef class ChunkRing:
 
     @property
     def data_fd(self):
-        """A file descriptor that is readable while `get` need not wait; it is to be polled only."""
+        """A file descriptor that is readable while `get` need not wait; it is to be polled only.
+
+        Where streams without a thread fill the ring, it is readable when something has arrived for
+        them, too, of which there may be no chunk yet: then `get_nowait` reads it.
+        """
         cdef int fd
         check_generation(self.made)
         with nogil:
@@ -408,7 +415,7 @@ cdef class ChunkStream(ReceiveStream):
     def __dealloc__(self):
         self.destroy()  # before the rings may go
 
-    def _open(self, ThreadPool pool not None, config, chunk_config, ChunkRing data_ring not None,
+    def _open(self, ThreadPool pool, config, chunk_config, ChunkRing data_ring not None,
               ChunkRing free_ring not None, maxima):
         """Make the stream as it is configured; maxima says of each count whether it is one."""
         cdef spt_error err

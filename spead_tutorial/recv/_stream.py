@@ -576,13 +576,17 @@ class ChunkRingStream(Readers, ChunkStream):
     of their ids; while there is none, or no room, the stream waits. At the end of a ``with`` block
     it is stopped.
 
+    A stream without a pool has no thread: whoever asks the ring of filled chunks for one reads, for
+    all such streams that fill it. What arrives meanwhile waits in the socket's buffer, and is lost
+    where that is full.
+
     Where the stream ends by itself, the ring of filled chunks stops, as soon as no other stream
     puts any in. `stop` stops both rings; chunks that were begun can be got afterwards, too.
 
     Parameters
     ----------
-    thread_pool : ThreadPool
-        Whose threads do it; kept alive.
+    thread_pool : ThreadPool or None
+        Whose threads do it; kept alive. None: the threads that ask for chunks, in turn.
     config : StreamConfig
         How packets become heaps; copied. Heaps have to say how long they are, and its allocator is
         not used. By default ``StreamConfig()``.
@@ -611,7 +615,7 @@ class ChunkRingStream(Readers, ChunkStream):
 
     def __init__(
         self,
-        thread_pool: ThreadPool,
+        thread_pool: ThreadPool | None,
         config: StreamConfig | None = None,
         chunk_stream_config: ChunkStreamConfig | None = None,
         data_ringbuffer: ChunkRingbuffer | None = None,

@@ -82,7 +82,7 @@ ONE_BY_ONE = [
 def test_chunks_are_those_of_spead2(packets, settings):
     ours, theirs = (Setup(module, packets=packets, **settings) for module in (st, spead2))
     chunks = ours.got()
-    assert chunks == theirs.got()
+    assert chunks == theirs.got() == Setup(thread=False, packets=packets, **settings).got()
     if settings:
         marks, extra = chunks[0][1], chunks[0][3]
         assert (marks, extra) in (
@@ -459,12 +459,13 @@ async def test_coroutines_wait_in_turn_and_one_who_is_cancelled_loses_nothing():
         await ring.put(chunks[0])
 
 
+@pytest.mark.parametrize("make_pool", [st.ThreadPool, lambda: None], ids=["pool", "none"])
 @in_loop
-async def test_chunks_of_a_stream_are_awaited():
+async def test_chunks_of_a_stream_are_awaited(make_pool):
     data, free = recv.asyncio.ChunkRingbuffer(2), recv.asyncio.ChunkRingbuffer(2)
     places = recv.ChunkStreamConfig(items=[TIMESTAMP], place=Place.of(by_timestamp))
     config = recv.StreamConfig(stream_id=7)
-    stream = recv.ChunkRingStream(st.ThreadPool(), config, places, data, free)
+    stream = recv.ChunkRingStream(make_pool(), config, places, data, free)
     for _ in range(2):
         stream.add_free_chunk(recv.Chunk(data=bytearray(32), present=bytearray(4)))
     stream.add_buffer_reader(b"".join(heap(n) for n in range(20)))

@@ -108,7 +108,7 @@ class Setup:
         if "payload_size" in kwargs:
             self.chunk_config.enable_packet_presence(kwargs["payload_size"])
         self.data, self.free = api.ChunkRingbuffer(room), api.ChunkRingbuffer(10)
-        self.pool = module.ThreadPool()
+        self.pool = module.ThreadPool() if kwargs.get("thread", True) else None
         self.stream = api.ChunkRingStream(
             self.pool, config, self.chunk_config, self.data, self.free
         )
