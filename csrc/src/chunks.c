@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Owns the chunks that a stream fills: a window of ids that follow each other, from the oldest
- * chunk that heaps are still placed into up to the newest. Knows nothing of readers or locks.
+ * Owns where a stream's heaps go: into which chunk of its window, which others may fill, too, and
+ * where in it. Knows nothing of readers or locks.
  *
  * What a place function says is believed only as far as it lies within its chunk, and its id not
  * further ahead than any stream would jump: a wrong id that is believed leaves all that come after
@@ -11,7 +11,6 @@
 
 #include "chunk_ring.h"
 #include "status.h"
-#include "waits.h"
 #include "wire.h"
 
 #include <inttypes.h>
@@ -31,76 +30,49 @@ struct spti_chunks {
     bool *stat_is_maximum;
     spt_depacketizer *d;
 
-    spt_chunk **window; /* that of an id is at its remainder */
-    int64_t oldest;     /* id; all below are too old */
-    size_t n;
-    bool begun;
+    spti_window *window, *own_window; /* one that is nobody else's, or NULL */
+    spti_member member;
     bool stops; /* at a heap that says so, which has no place */
 
     spt_place_data decision;    /* what was said of a heap that has to wait, */
     const uint8_t *decided_for; /* whose packet is there, or NULL; */
     uint64_t decided_cnt;       /* which may be lost for want of memory: then others come there */
-    spti_waits for_chunk, for_room;
     spti_chunk_watch data_watch, free_watch;
     spt_chunk_stats stats;
 };
 
-static spt_status note_wait(spti_waits *w, spt_status status)
-{
-    spti_waits_note(w, status == SPT_PENDING);
-    return status;
-}
-
 /* ---- The window ------------------------------------------------------------------------------ */
 
-static spt_chunk **at(const spti_chunks *c, int64_t id)
+/* Leave chunks that are too old. Their heaps end before, so that nothing is written any more. */
+static void leave(spti_chunks *c, int64_t oldest)
 {
-    return &c->window[(size_t)id % c->config.max_chunks];
+    const spti_member *m = &c->member;
+    for (int64_t id = m->oldest; id < oldest && id < m->end; id++)
+        spti_depacketizer_give_up(c->d, spti_window_at(c->window, id));
+    spti_window_leave(c->window, &c->member, oldest);
 }
 
-/* The oldest chunk is handed over. Its heaps end before, so that nothing is written any more. */
-static spt_status push_out(spti_chunks *c)
+void spti_chunks_catch_up(spti_chunks *c)
 {
-    spt_chunk *chunk = *at(c, c->oldest);
-    spti_depacketizer_give_up(c->d, chunk);
-    spt_status status = spti_chunk_ring_try_put(c->config.data_ring, chunk);
-    if (status == SPT_OK) {
-        c->oldest++;
-        c->n--;
-        c->stats.chunks++;
-    }
-    return note_wait(&c->for_room, status);
+    int64_t wanted = spti_window_wanted(c->window);
+    if (wanted > c->member.oldest)
+        leave(c, wanted);
 }
 
-/* A free chunk becomes the newest. */
-static spt_status take_in(spti_chunks *c)
+/* Whether an id is in the stream's own window, and has a chunk. */
+static bool is_open(const spti_chunks *c, int64_t id)
 {
-    spt_chunk *chunk;
-    spt_status status = spti_chunk_ring_try_get(c->config.free_ring, &chunk);
-    if (status == SPT_OK) {
-        if (chunk->present_size > 0)
-            memset(chunk->present, 0, chunk->present_size);
-        chunk->chunk_id = c->oldest + (int64_t)c->n;
-        chunk->stream_id = c->config.stream_id;
-        *at(c, chunk->chunk_id) = chunk;
-        c->n++;
-    }
-    return note_wait(&c->for_chunk, status);
+    const spti_member *m = &c->member;
+    return id >= m->oldest && id < m->end && (uint64_t)(id - m->oldest) < m->max_chunks;
 }
 
 /* Have the window reach up to an id. It can be called again where it has to wait. */
 static spt_status move_up_to(spti_chunks *c, int64_t id)
 {
-    int64_t span = (int64_t)c->config.max_chunks;
-    int64_t oldest = id < span ? 0 : id - span + 1;
-    c->begun = true;
-    while (c->n > 0 && c->oldest < oldest)
-        SPTI_TRY(push_out(c));
-    if (c->oldest < oldest)
-        c->oldest = oldest; /* those in between there never were */
-    while (c->oldest + (int64_t)c->n <= id)
-        SPTI_TRY(take_in(c));
-    return SPT_OK;
+    int64_t oldest = id - (int64_t)c->member.max_chunks + 1;
+    if (oldest > c->member.oldest)
+        leave(c, oldest);
+    return spti_window_reach(c->window, &c->member, id);
 }
 
 /* ---- Placing heaps --------------------------------------------------------------------------- */
@@ -145,6 +117,12 @@ misplaced(spti_chunks *c, const spt_received_packet *first, const char *format, 
     return SPT_ERR_ARGUMENT;
 }
 
+static spt_status too_old(spti_chunks *c)
+{
+    c->stats.too_old_heaps++;
+    return SPT_ERR_ARGUMENT;
+}
+
 /* Whether a heap belongs to a chunk that there is, or may be. */
 static spt_status check_id(spti_chunks *c, const spt_received_packet *first)
 {
@@ -153,16 +131,16 @@ static spt_status check_id(spti_chunks *c, const spt_received_packet *first)
         c->stats.rejected_heaps++;
         return SPT_ERR_ARGUMENT;
     }
-    int64_t newest = c->begun ? c->oldest + (int64_t)c->n : SPT_MAX_CHUNK_ID;
+    if (is_open(c, id))
+        return SPT_OK;
+    int64_t newest = spti_window_end_of(c->window, &c->member);
     int64_t most = SPT_MAX_CHUNK_ID - newest < SPT_MAX_CHUNK_STEP ? SPT_MAX_CHUNK_ID
                                                                   : newest + SPT_MAX_CHUNK_STEP;
     if (id > most)
         return misplaced(
             c, first, "chunk_id %" PRId64 ", and the most that is believed is %" PRId64, id, most);
-    if (c->begun && id < c->oldest) {
-        c->stats.too_old_heaps++;
-        return SPT_ERR_ARGUMENT;
-    }
+    if (id < c->member.oldest)
+        return too_old(c);
     return SPT_OK;
 }
 
@@ -197,14 +175,16 @@ static spt_status find_place(spti_chunks *c, spt_received_heap *heap,
 {
     const spt_place_data *said = &c->decision;
     SPTI_TRY(check_id(c, first));
-    spt_status status = move_up_to(c, said->chunk_id);
+    spt_status status = is_open(c, said->chunk_id) ? SPT_OK : move_up_to(c, said->chunk_id);
+    if (status == SPT_ERR_ARGUMENT)
+        return too_old(c); /* others were faster */
     if (status == SPT_DONE || status == SPT_ERR_STOPPED) {
         c->sink.closed = true;
         c->stats.rejected_heaps++;
         return SPT_ERR_STOPPED;
     }
     SPTI_TRY(status);
-    spt_chunk *chunk = *at(c, said->chunk_id);
+    spt_chunk *chunk = spti_window_at(c->window, said->chunk_id);
     SPTI_TRY(check_place(c, chunk, first));
     if (said->extra_size > 0)
         memcpy(chunk->extra + said->extra_offset, c->extra, said->extra_size);
@@ -223,6 +203,10 @@ static spt_status place(void *user, spt_received_heap *heap, const spt_received_
     if (c->decided_for != first->pointers || c->decided_cnt != first->cnt)
         ask(c, first);
     spt_status status = find_place(c, heap, first);
+    if (status != SPT_PENDING) {
+        spti_waits_note(&c->member.for_chunk, false);
+        spti_waits_note(&c->member.for_room, false);
+    }
     c->decided_for = status == SPT_PENDING ? first->pointers : NULL;
     c->decided_cnt = first->cnt;
     return status;
@@ -273,21 +257,6 @@ static bool take(spti_sink *sink, spt_received_heap *heap, bool last)
     return true;
 }
 
-/* Hand over what there is. */
-static void end(spti_chunks *c)
-{
-    bool stopped = spti_chunk_ring_stopped(c->config.data_ring);
-    for (; c->n > 0; c->n--, c->oldest++) {
-        /* One that nobody would get is free again: whoever has the rings has all chunks. */
-        spt_chunk_ring *ring = stopped ? c->config.free_ring : c->config.data_ring;
-        spti_chunk_ring_put_last(ring, *at(c, c->oldest));
-        c->stats.chunks += !stopped;
-    }
-    spti_waits_note(&c->for_chunk, false);
-    spti_waits_note(&c->for_room, false);
-    (void)spti_chunk_ring_leave(c->config.data_ring);
-}
-
 /* Add up what the place function has counted. */
 static bool settle(spti_sink *sink, spti_pace pace)
 {
@@ -298,8 +267,10 @@ static bool settle(spti_sink *sink, spti_pace pace)
         *all = !c->stat_is_maximum[i] ? *all + of_batch : *all > of_batch ? *all : of_batch;
     }
     if (pace == SPTI_END)
-        end(c);
-    return false;
+        spti_window_end(c->window, &c->member);
+    bool news = c->member.news;
+    c->member.news = false;
+    return news;
 }
 
 spti_sink *spti_chunks_sink(spti_chunks *c)
@@ -310,31 +281,16 @@ spti_sink *spti_chunks_sink(spti_chunks *c)
 void spti_chunks_stats(const spti_chunks *c, spt_chunk_stats *stats, uint64_t *place_stats)
 {
     *stats = c->stats;
-    stats->chunk_waits = c->for_chunk.n;
-    stats->longest_chunk_wait_ns = c->for_chunk.longest_ns;
-    stats->room_waits = c->for_room.n;
-    stats->longest_room_wait_ns = c->for_room.longest_ns;
+    stats->chunks = c->member.chunks;
+    stats->chunk_waits = c->member.for_chunk.n;
+    stats->longest_chunk_wait_ns = c->member.for_chunk.longest_ns;
+    stats->room_waits = c->member.for_room.n;
+    stats->longest_room_wait_ns = c->member.for_room.longest_ns;
     if (place_stats != NULL && c->config.n_stats > 0)
         memcpy(place_stats, c->place_stats, c->config.n_stats * sizeof(*place_stats));
 }
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
-
-static spt_status check_config(const spt_chunk_config *config, spt_error *err)
-{
-    if (config->place == NULL)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "place is not set: a stream of chunks has to know where heaps belong");
-    if (config->max_chunks == 0 || config->max_chunks > SIZE_MAX / 64)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "max_chunks is %zu: it must be at least 1, and chunks must fit memory",
-                         config->max_chunks);
-    if (config->data_ring == NULL || config->free_ring == NULL)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "a ring is missing: set data_ring and free_ring, made by "
-                         "spt_chunk_ring_create()");
-    return SPT_OK;
-}
 
 /* Memory for so many, none of which is beyond what can be written to. */
 static void *zeros(size_t n, size_t size)
@@ -351,9 +307,8 @@ static bool allocate(spti_chunks *c)
     c->batch_stats = zeros(config->n_stats, sizeof(*c->batch_stats));
     c->place_stats = zeros(config->n_stats, sizeof(*c->place_stats));
     c->stat_is_maximum = zeros(config->n_stats, sizeof(*c->stat_is_maximum));
-    c->window = zeros(config->max_chunks, sizeof(*c->window));
     if (c->items == NULL || c->values == NULL || c->extra == NULL || c->batch_stats == NULL ||
-        c->place_stats == NULL || c->stat_is_maximum == NULL || c->window == NULL)
+        c->place_stats == NULL || c->stat_is_maximum == NULL)
         return false;
     for (size_t i = 0; i < config->n_items; i++)
         c->items[i] = config->items[i];
@@ -362,44 +317,78 @@ static bool allocate(spti_chunks *c)
     return true;
 }
 
-spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops, spt_error *err)
+/* Have a window: that of a group, or one of its own. */
+static spt_status find_window(spti_chunks *c, spti_window *of_group, spt_error *err)
 {
-    if (check_config(config, err) != SPT_OK)
-        return NULL;
-    spti_chunks *c = calloc(1, sizeof(*c));
-    if (c != NULL) {
-        c->sink = (spti_sink){.take = take, .settle = settle};
-        c->placing = (spti_placing){c, place, mark, is_unmarked};
-        if (config->packet_payload_size == 0)
-            c->placing.placed = NULL;
-        c->config = *config;
-        c->stops = stops;
-    }
-    if (c == NULL || !allocate(c)) {
-        spti_chunks_destroy(c);
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a window of %zu chunks",
-                        config->max_chunks);
-        return NULL;
-    }
-    return c;
+    const spt_chunk_config *config = &c->config;
+    if (config->place == NULL)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "place is not set: a stream of chunks has to know where heaps belong");
+    if (of_group == NULL)
+        c->own_window = spti_window_create(config->max_chunks, false, config->data_ring,
+                                           config->free_ring, err);
+    c->window = of_group != NULL ? of_group : c->own_window;
+    c->member.max_chunks = config->max_chunks;
+    c->member.stream_id = config->stream_id;
+    return c->window == NULL ? SPT_ERR_ARGUMENT : SPT_OK;
 }
 
-void spti_chunks_serve(spti_chunks *c, spt_depacketizer *d)
+spti_chunks *spti_chunks_create(const spt_chunk_config *config, spti_window *of_group, bool stops,
+                                spt_error *err)
+{
+    spti_chunks *c = calloc(1, sizeof(*c));
+    if (c == NULL) {
+        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for chunks");
+        return NULL;
+    }
+    c->sink = (spti_sink){.take = take, .settle = settle};
+    c->placing = (spti_placing){c, place, mark, is_unmarked};
+    if (config->packet_payload_size == 0)
+        c->placing.placed = NULL;
+    c->config = *config;
+    c->stops = stops;
+    spt_status status = find_window(c, of_group, err);
+    if (status == SPT_OK && !allocate(c))
+        status = spti_fail(err, SPT_ERR_MEMORY, "no memory for what is said of chunks");
+    if (status == SPT_OK)
+        return c;
+    spti_chunks_destroy(c);
+    return NULL;
+}
+
+spt_status spti_chunks_serve(spti_chunks *c, spt_depacketizer *d, void (*wake)(void *user),
+                             void *user, spt_error *err)
 {
     c->d = d;
-    spt_chunk_ring_add_producer(c->config.data_ring);
-}
-
-void spti_chunks_watch(spti_chunks *c, void (*tell)(void *user), void *user)
-{
-    c->data_watch = c->free_watch = (spti_chunk_watch){.tell = tell, .user = user};
+    c->member.wake = wake;
+    c->member.user = user;
+    SPTI_TRY(spti_window_join(c->window, &c->member, err));
+    c->data_watch = c->free_watch = (spti_chunk_watch){.tell = wake, .user = user};
     spti_chunk_ring_watch(c->config.data_ring, &c->data_watch);
     spti_chunk_ring_watch(c->config.free_ring, &c->free_watch);
+    return SPT_OK;
 }
 
-void spti_chunks_tell_of_free(spti_chunks *c)
+void spti_chunks_begin(spti_chunks *c)
 {
-    spti_chunk_ring_tell(c->config.free_ring);
+    spti_window_begin(c->window);
+}
+
+void spti_chunks_tell(spti_chunks *c, bool ended)
+{
+    spti_window_wake_others(c->window, &c->member);
+    if (ended) /* some may be free again, which other streams wait for */
+        spti_chunk_ring_tell(c->config.free_ring);
+}
+
+pthread_mutex_t *spti_chunks_stop_lock(spti_chunks *c)
+{
+    return spti_window_stop_lock(c->window);
+}
+
+void spti_chunks_for_all(spti_chunks *c, void (*act)(void *user))
+{
+    spti_window_for_all(c->window, act);
 }
 
 void spti_chunks_stop_rings(spti_chunks *c)
@@ -412,14 +401,16 @@ void spti_chunks_destroy(spti_chunks *c)
 {
     if (c == NULL)
         return;
-    spti_chunk_ring_unwatch(c->config.data_ring, &c->data_watch);
-    spti_chunk_ring_unwatch(c->config.free_ring, &c->free_watch);
+    if (c->data_watch.tell != NULL) {
+        spti_chunk_ring_unwatch(c->config.data_ring, &c->data_watch);
+        spti_chunk_ring_unwatch(c->config.free_ring, &c->free_watch);
+    }
+    spti_window_destroy(c->own_window);
     free(c->items);
     free(c->values);
     free(c->extra);
     free(c->batch_stats);
     free(c->place_stats);
     free(c->stat_is_maximum);
-    free(c->window);
     free(c);
 }

@@ -6,14 +6,16 @@
 #ifndef SPTI_CHUNKS_H
 #define SPTI_CHUNKS_H
 
+#include "chunk_window.h"
 #include "depacketizer.h"
 #include "sink.h"
 
 typedef struct spti_chunks spti_chunks;
 
-/* Make them; one heap that stops the stream, if it stops it, goes nowhere. NULL for what cannot be.
- */
-spti_chunks *spti_chunks_create(const spt_chunk_config *config, bool stops, spt_error *err);
+/* Make them, in a window of their own or that of a group (or NULL); one heap that stops the stream,
+ * if it stops it, goes nowhere. NULL for what cannot be. */
+spti_chunks *spti_chunks_create(const spt_chunk_config *config, spti_window *of_group, bool stops,
+                                spt_error *err);
 void spti_chunks_destroy(spti_chunks *c);
 
 /* How a depacketizer has its heaps placed there, */
@@ -21,16 +23,26 @@ const spti_placing *spti_chunks_placing(const spti_chunks *c);
 /* and where it has those go that are finished. */
 spti_sink *spti_chunks_sink(spti_chunks *c);
 
-/* Before the first packet: which depacketizer. From now on the rings are used, until the end. */
-void spti_chunks_serve(spti_chunks *c, spt_depacketizer *d);
+/* Before the first packet: which depacketizer; and whom to wake when it is worth trying again. From
+ * now on the rings are used, until the end. */
+spt_status spti_chunks_serve(spti_chunks *c, spt_depacketizer *d, void (*wake)(void *user),
+                             void *user, spt_error *err);
 
-/* Whom to tell when it is worth trying again. */
-void spti_chunks_watch(spti_chunks *c, void (*tell)(void *user), void *user);
+/* There is a reader: no stream joins the group any more. */
+void spti_chunks_begin(spti_chunks *c);
 
-/* At the end chunks may have gone back to a ring that other streams wait for; and rings may be
- * stopped. Both tell who watches, and are not called under a lock that this takes. */
-void spti_chunks_tell_of_free(spti_chunks *c);
+/* Before packets are looked at: leave what others want to be left. */
+void spti_chunks_catch_up(spti_chunks *c);
+
+/* Not under a lock that is taken by who is woken: other streams may go on; at the end chunks may
+ * have gone back to a ring that they wait for; and rings may be stopped. */
+void spti_chunks_tell(spti_chunks *c, bool ended);
 void spti_chunks_stop_rings(spti_chunks *c);
+
+/* Do something with each stream that fills the same chunks: with what it is woken by. The lock is
+ * for stopping them, and taken by who does. */
+pthread_mutex_t *spti_chunks_stop_lock(spti_chunks *c);
+void spti_chunks_for_all(spti_chunks *c, void (*act)(void *user));
 
 void spti_chunks_stats(const spti_chunks *c, spt_chunk_stats *stats, uint64_t *place_stats);
 

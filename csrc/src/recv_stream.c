@@ -7,10 +7,13 @@
  * gets the heap while the data is in this core's cache. Where it fills chunks, the pool is that of
  * the ring they go to, and those who ask the ring for a chunk run the readers of all such streams.
  *
- * There are three locks. `stop_lock` is held by who stops the stream, until it is; `lock` is for
- * the intake and its readers, and is held for as long as a batch of packets takes; the ring has one
- * for itself. Who holds one may take those after it, never the other way round.
+ * There are three locks. `stop_lock` is held by who stops the stream, until it is, and is one for
+ * all streams that fill the same chunks; `lock` is for the intake and its readers, and is held for
+ * as long as a batch of packets takes; the ring has one for itself. Who holds one may take those
+ * after it, never the other way round.
  */
+#include "recv_stream.h"
+
 #include "chunk_ring.h"
 #include "chunks.h"
 #include "heap_ring.h"
@@ -56,8 +59,8 @@ static bool has_ended(const spt_recv_stream *s)
 static void tell(spt_recv_stream *s, bool ended)
 {
     spti_heap_ring_announce(&s->ring);
-    if (ended && s->chunks != NULL)
-        spti_chunks_tell_of_free(s->chunks);
+    if (s->chunks != NULL)
+        spti_chunks_tell(s->chunks, ended);
 }
 
 /* Nothing comes any more. Under the lock; then those who wait are told. */
@@ -76,6 +79,8 @@ static spti_wait run(spti_task *task)
     pthread_mutex_lock(&s->lock);
     spti_heap_ring_recycle(&s->ring);
     r->seen_news = __atomic_load_n(&s->news, __ATOMIC_SEQ_CST);
+    if (s->chunks != NULL)
+        spti_chunks_catch_up(s->chunks);
     spti_wait wait = spti_intake_read(&s->intake, r->source);
     bool ended = has_ended(s);
     if (ended)
@@ -184,6 +189,8 @@ static spt_status add_reader(spt_recv_stream *s, spti_source *source, spt_error 
     if (status == SPT_OK) {
         r->next = s->readers;
         s->readers = r;
+        if (s->chunks != NULL)
+            spti_chunks_begin(s->chunks);
     }
     pthread_mutex_unlock(&s->lock);
     if (status != SPT_OK)
@@ -366,14 +373,15 @@ static spt_status find_pool(spt_recv_stream *s, const spt_chunk_config *chunks, 
 }
 
 /* What heaps are put together by, and where they go: into the ring, or chunks. */
-static spt_status set_up(spt_recv_stream *s, const spt_chunk_config *chunks, spt_error *err)
+static spt_status set_up(spt_recv_stream *s, const spt_chunk_config *chunks, spti_window *of_group,
+                         spt_error *err)
 {
     spti_intake *in = &s->intake;
     SPTI_TRY(spti_heap_ring_init(&s->ring, &s->config, err));
     in->sink = &s->ring.sink;
     const spti_placing *placing = NULL;
     if (chunks != NULL) {
-        s->chunks = spti_chunks_create(chunks, s->config.stop_on_stop_item, err);
+        s->chunks = spti_chunks_create(chunks, of_group, s->config.stop_on_stop_item, err);
         if (s->chunks == NULL)
             return SPT_ERR_ARGUMENT;
         in->sink = spti_chunks_sink(s->chunks);
@@ -385,15 +393,14 @@ static spt_status set_up(spt_recv_stream *s, const spt_chunk_config *chunks, spt
         return SPT_ERR_ARGUMENT;
     s->ring.depacketizer = in->depacketizer;
     s->ring.stats = &in->stats;
-    if (chunks != NULL) {
-        spti_chunks_serve(s->chunks, in->depacketizer);
-        spti_chunks_watch(s->chunks, wake_readers, s);
-    }
-    return SPT_OK;
+    if (chunks == NULL)
+        return SPT_OK;
+    return spti_chunks_serve(s->chunks, in->depacketizer, wake_readers, s, err);
 }
 
 static spt_recv_stream *create(spt_thread_pool *pool, const spt_recv_config *config,
-                               const spt_chunk_config *chunks, spt_error *err)
+                               const spt_chunk_config *chunks, spti_window *of_group,
+                               spt_error *err)
 {
     spt_recv_stream *s = calloc(1, sizeof(*s));
     if (s == NULL) {
@@ -405,7 +412,7 @@ static spt_recv_stream *create(spt_thread_pool *pool, const spt_recv_config *con
     s->intake.stop_on_stop_item = config->stop_on_stop_item;
     pthread_mutex_init(&s->stop_lock, NULL);
     pthread_mutex_init(&s->lock, NULL);
-    if (set_up(s, chunks, err) == SPT_OK)
+    if (set_up(s, chunks, of_group, err) == SPT_OK)
         return s;
     destroy(s);
     return NULL;
@@ -414,23 +421,38 @@ static spt_recv_stream *create(spt_thread_pool *pool, const spt_recv_config *con
 spt_recv_stream *spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config,
                                         spt_error *err)
 {
-    return create(pool, config, NULL, err);
+    return create(pool, config, NULL, NULL, err);
 }
 
 spt_recv_stream *spt_recv_stream_create_chunks(spt_thread_pool *pool, const spt_recv_config *config,
                                                const spt_chunk_config *chunks, spt_error *err)
 {
-    return create(pool, config, chunks, err);
+    return create(pool, config, chunks, NULL, err);
+}
+
+spt_recv_stream *spti_recv_stream_create_member(spt_thread_pool *pool,
+                                                const spt_recv_config *config,
+                                                const spt_chunk_config *chunks, spti_window *window,
+                                                spt_error *err)
+{
+    return create(pool, config, chunks, window, err);
+}
+
+/* Runs under way see it, and no reader is added any more. */
+static void finish(void *stream)
+{
+    spt_recv_stream *s = stream;
+    pthread_mutex_lock(&s->lock);
+    end(s);
+    pthread_mutex_unlock(&s->lock);
+    tell(s, true);
 }
 
 /* Under the lock of who stops. Readers are detached outside of the other one, which a run that
  * this waits for takes. */
-static void stop(spt_recv_stream *s)
+static void let_go(void *stream)
 {
-    pthread_mutex_lock(&s->lock);
-    end(s); /* runs under way see it, and no reader is added any more */
-    pthread_mutex_unlock(&s->lock);
-    tell(s, true);
+    spt_recv_stream *s = stream;
     if (s->read_by_asking)
         spti_pool_signal(s->pool);
     if (s->chunks != NULL)
@@ -451,9 +473,24 @@ static void stop(spt_recv_stream *s)
 
 void spt_recv_stream_stop(spt_recv_stream *stream)
 {
-    pthread_mutex_lock(&stream->stop_lock);
-    stop(stream);
-    pthread_mutex_unlock(&stream->stop_lock);
+    spti_chunks *chunks = stream->chunks;
+    pthread_mutex_t *lock = chunks == NULL ? &stream->stop_lock : spti_chunks_stop_lock(chunks);
+    pthread_mutex_lock(lock);
+    if (chunks == NULL) {
+        finish(stream);
+        let_go(stream);
+    } else { /* what all of them have begun is put into the ring before that is stopped */
+        spti_chunks_for_all(chunks, finish);
+        spti_chunks_for_all(chunks, let_go);
+    }
+    pthread_mutex_unlock(lock);
+}
+
+void spti_recv_stream_free(spt_recv_stream *stream)
+{
+    for (spt_received_heap *heap; spt_recv_stream_get(stream, 0, &heap) == SPT_OK;)
+        spt_depacketizer_recycle(stream->intake.depacketizer, heap);
+    destroy(stream);
 }
 
 void spt_recv_stream_destroy(spt_recv_stream *stream)
@@ -461,9 +498,7 @@ void spt_recv_stream_destroy(spt_recv_stream *stream)
     if (stream == NULL)
         return;
     spt_recv_stream_stop(stream);
-    for (spt_received_heap *heap; spt_recv_stream_get(stream, 0, &heap) == SPT_OK;)
-        spt_depacketizer_recycle(stream->intake.depacketizer, heap);
-    destroy(stream);
+    spti_recv_stream_free(stream);
 }
 
 void spt_recv_stream_stats(spt_recv_stream *stream, spt_recv_stats *stats)

@@ -19,7 +19,7 @@ typedef enum spti_wait {
     SPTI_WAIT_WORK,     /* spti_task_wake() */
     SPTI_WAIT_TIME,     /* task->deadline_ns */
     SPTI_WAIT_WRITABLE, /* room in task->fd, or news */
-    SPTI_WAIT_READABLE, /* something in task->fd, or news */
+    SPTI_WAIT_READABLE, /* something in task->fd, spti_task_wake(), or news */
     SPTI_WAIT_NEWS,     /* in the error queue of task->fd */
     SPTI_WAIT_ANY,      /* spti_task_wake() or news */
 } spti_wait;
@@ -38,7 +38,7 @@ typedef enum spti_state {
 typedef struct spti_task {
     spt_thread_pool *pool;
     spti_wait (*run)(struct spti_task *task);
-    /* Whether there is work; asked after a run that returned SPTI_WAIT_WORK or SPTI_WAIT_ANY. */
+    /* Whether there is work; asked after a run that waits for spti_task_wake(). */
     bool (*has_work)(struct spti_task *task);
     /* The pool has stopped, and will not run the task any more. */
     void (*stopped)(struct spti_task *task);

@@ -203,12 +203,10 @@ static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
     case SPTI_WAIT_WRITABLE:
         begin_watch(pool, task, EPOLLOUT);
         break;
-    case SPTI_WAIT_READABLE:
-        begin_watch(pool, task, EPOLLIN);
-        break;
     case SPTI_WAIT_NEWS:
         begin_watch(pool, task, 0);
         break;
+    case SPTI_WAIT_READABLE:
     case SPTI_WAIT_ANY:
     case SPTI_WAIT_WORK:
         /* Work that came since the run found none saw `scheduled` set, and woke nobody. */
@@ -216,8 +214,8 @@ static void park(spt_thread_pool *pool, spti_task *task, spti_wait wait)
         __atomic_store_n(&task->scheduled, 0, __ATOMIC_SEQ_CST);
         if (task->has_work(task) && !__atomic_exchange_n(&task->scheduled, 1, __ATOMIC_SEQ_CST))
             push_ready(pool, task);
-        else if (wait == SPTI_WAIT_ANY)
-            begin_watch(pool, task, 0);
+        else if (wait != SPTI_WAIT_WORK)
+            begin_watch(pool, task, wait == SPTI_WAIT_READABLE ? EPOLLIN : 0);
         break;
     }
 }
