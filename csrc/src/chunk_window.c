@@ -260,6 +260,24 @@ void spti_window_for_all(spti_window *w, void (*act)(void *user))
         act(it->user);
 }
 
+void spti_window_stats(spti_window *w, spt_chunk_group_stats *stats)
+{
+    pthread_mutex_lock(&w->lock);
+    *stats = (spt_chunk_group_stats){
+        .member_waits = w->for_members.n,
+        .longest_member_wait_ns = w->for_members.longest_ns,
+        .waits = w->for_members.since_ns != 0,
+    };
+    if (stats->waits) {
+        const spti_member *slow = lowest(w);
+        for (const spti_member *it = w->members; it != slow; it = it->next)
+            stats->slow_member++;
+        stats->slow_chunk_id = w->oldest;
+        stats->slow_ns = spti_now_ns() - w->for_members.since_ns;
+    }
+    pthread_mutex_unlock(&w->lock);
+}
+
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
 spti_window *spti_window_create(size_t max_chunks, bool lossless, spt_chunk_ring *data_ring,

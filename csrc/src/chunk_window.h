@@ -68,4 +68,6 @@ void spti_window_wake_others(spti_window *w, const spti_member *m);
 pthread_mutex_t *spti_window_stop_lock(spti_window *w); /* for those who stop the users */
 void spti_window_for_all(spti_window *w, void (*act)(void *user));
 
+void spti_window_stats(spti_window *w, spt_chunk_group_stats *stats);
+
 #endif

@@ -14,6 +14,7 @@
  * 8. memory for heaps: mapped, or kept in a pool to be used again
  * 9. rings of chunks: memory that many heaps share, on its way to a stream and back
  * 10. streams of chunks: every heap to its place in a chunk
+ * 11. groups of streams that fill the same chunks
  *
  * Packets come from strangers. Whatever is in them, nothing here reads or writes beyond what it was
  * given, and the memory that is used is bounded by the configuration.
@@ -1291,6 +1292,103 @@ typedef struct spt_chunk_stats {
  */
 SPT_API void spt_recv_stream_chunk_stats(spt_recv_stream *stream, spt_chunk_stats *stats,
                                          uint64_t *place_stats);
+
+/* ---- 11. Groups of streams that fill the same chunks ----------------------------------------- */
+
+/**
+ * Streams that share one sequence of chunks, each of which writes a part of every chunk: never the
+ * same bytes as another. All functions may be called from any thread, but not by what a stream
+ * itself calls.
+ */
+typedef struct spt_chunk_group spt_chunk_group;
+
+/** What the streams of a group share. */
+typedef struct spt_chunk_group_config {
+    /**
+     * Chunks that are filled at a time, at least 1: a newer one pushes out the oldest. Each stream
+     * fills ``max_chunks`` of its own among them, up to the newest that it has seen.
+     */
+    size_t max_chunks;
+    /**
+     * Whether a chunk that is pushed out waits until every stream has left it. One that receives
+     * nothing then holds up all: :c:func:`spt_chunk_group_read_stats` says which. Otherwise streams
+     * that lag are made to leave it at once: their heaps in it end, and those that come for it
+     * afterwards are too old.
+     */
+    bool lossless;
+    /** Where chunks go that are filled. Borrowed until the group is destroyed. */
+    spt_chunk_ring *data_ring;
+    /** Where chunks come from. Borrowed until the group is destroyed. */
+    spt_chunk_ring *free_ring;
+} spt_chunk_group_config;
+
+/**
+ * Make a group, to which streams are to be added.
+ *
+ * :param config: Copied.
+ * :param err: Details of a failure, or ``NULL``.
+ * :return: Owned by the caller, or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_chunk_group *spt_chunk_group_create(const spt_chunk_group_config *config,
+                                                               spt_error *err);
+
+/**
+ * Add a stream, as :c:func:`spt_recv_stream_create_chunks` makes them: all of them before the first
+ * reader. Chunks leave in the order of their ids, each once. A stream that ends by itself leaves
+ * the others alone; with the last one the ring for data stops. To stop one of them with
+ * :c:func:`spt_recv_stream_stop` stops all, and both rings.
+ *
+ * :param group: Owns the stream, which is not to be destroyed by itself.
+ * :param pool: Borrowed until the group is destroyed. It has a thread for each stream of the group
+ *     that it is given for. ``NULL`` for streams without a thread.
+ * :param config: Copied.
+ * :param chunks: Copied. Its rings are those of the group, whatever is set. ``max_chunks`` is at
+ *     most the group's. ``stream_id`` is that of the chunks which this stream was the first to
+ * need. :param err: Details of a failure, or ``NULL``: ``SPT_ERR_ARGUMENT``, or ``SPT_ERR_BUSY``
+ * after a reader was added, or the group was stopped. :return: Lent until the group is destroyed;
+ * or ``NULL``.
+ */
+SPT_API SPT_MUST_CHECK spt_recv_stream *
+spt_chunk_group_add(spt_chunk_group *group, spt_thread_pool *pool, const spt_recv_config *config,
+                    const spt_chunk_config *chunks, spt_error *err);
+
+/**
+ * Stop all streams, and both rings. What has been filled, or begun, can still be got.
+ *
+ * :param group: Borrowed.
+ */
+SPT_API void spt_chunk_group_stop(spt_chunk_group *group);
+
+/**
+ * Stop, and free the group and its streams. No other thread calls anything of them any more.
+ *
+ * :param group: Taken; may be ``NULL``.
+ */
+SPT_API void spt_chunk_group_destroy(spt_chunk_group *group);
+
+/** How the streams of a group wait for each other. */
+typedef struct spt_chunk_group_stats {
+    /** Times that streams waited for another one to leave the oldest chunk. */
+    uint64_t member_waits;
+    /** ns that the longest of these waits took. */
+    uint64_t longest_member_wait_ns;
+    /** Whether they do now; the rest says for whom, else it is 0: */
+    bool waits;
+    /** how many streams were added before that one, */
+    size_t slow_member;
+    /** which chunk it holds, */
+    int64_t slow_chunk_id;
+    /** and for how many ns it has been waited for. */
+    uint64_t slow_ns;
+} spt_chunk_group_stats;
+
+/**
+ * Read the counts, at one moment. Those of packets, heaps and chunks are the streams' own.
+ *
+ * :param group: Borrowed.
+ * :param stats: Filled.
+ */
+SPT_API void spt_chunk_group_read_stats(spt_chunk_group *group, spt_chunk_group_stats *stats);
 
 #ifdef __cplusplus
 }
