@@ -247,6 +247,16 @@ cdef class ChunkRing:
             status = spt_chunk_ring_get(self.ring, 0, &c)
         return self.got(status, c)
 
+    def _put_free(self, Chunk chunk not None):
+        """Put a chunk in that is to be filled, if there is room; nothing after `stop`."""
+        chunk.check_here()
+        if chunk.given_present is not None:
+            memset(chunk.present_view.buf, 0, <size_t>chunk.present_view.len)
+        try:
+            self.put_for(chunk, 0)
+        except Stopped:
+            pass
+
     def _put(self, Chunk chunk not None):
         """Put a chunk in, and wait for room."""
         self.put_for(chunk, SIGNAL_CHECK_NS)
@@ -403,21 +413,77 @@ def check_place(place):
 
 # ---- Streams of chunks ----
 
-# no_gc_clear: the rings must outlive the stream.
+# no_gc_clear: what streams use must outlive them.
+@cython.no_gc_clear
+cdef class ChunkGroup:
+    """What the streams of a `spead_tutorial.recv.ChunkStreamRingGroup` share.
+
+    It owns their streams of C, and is there for as long as one of them.
+    """
+
+    cdef object __weakref__
+    cdef spt_chunk_group *group
+    cdef ChunkRing data_ring, free_ring
+    cdef list used  # by its streams
+    cdef int made
+
+    def __cinit__(self, max_chunks, bint lossless, ChunkRing data_ring not None,
+                  ChunkRing free_ring not None):
+        cdef spt_error err
+        cdef spt_chunk_group_config config
+        check_generation(data_ring.made)
+        check_generation(free_ring.made)
+        self.data_ring, self.free_ring, self.used = data_ring, free_ring, []
+        config.max_chunks, config.lossless = max_chunks, lossless
+        config.data_ring, config.free_ring = data_ring.ring, free_ring.ring
+        self.group = spt_chunk_group_create(&config, &err)
+        if self.group == NULL:
+            raise to_exception(&err)
+        self.made = generation
+
+    def __dealloc__(self):
+        if self.group != NULL and self.made == generation:
+            with nogil:
+                spt_chunk_group_destroy(self.group)
+
+    def stop(self):
+        check_generation(self.made)
+        with nogil:
+            spt_chunk_group_stop(self.group)
+
+    def counts(self):
+        cdef spt_chunk_group_stats c
+        check_generation(self.made)
+        with nogil:
+            spt_chunk_group_read_stats(self.group, &c)
+        return c
+
+
+# no_gc_clear: the rings, or the group, must outlive the stream.
 @cython.no_gc_clear
 cdef class ChunkStream(ReceiveStream):
-    """What `spead_tutorial.recv.ChunkRingStream` is made of; it is not made itself."""
+    """What streams of chunks share; it is not made itself."""
 
     cdef ChunkRing data_ring, free_ring
+    cdef ChunkGroup group  # that owns the stream of C, or None
+    cdef bint is_member
     cdef object place
     cdef size_t n_stats
 
     def __dealloc__(self):
         self.destroy()  # before the rings may go
 
+    cdef int destroy(self) except -1:
+        if self.is_member:
+            self.stream = NULL
+        return ReceiveStream.destroy(self)
+
     def _open(self, ThreadPool pool, config, chunk_config, ChunkRing data_ring not None,
-              ChunkRing free_ring not None, maxima):
-        """Make the stream as it is configured; maxima says of each count whether it is one."""
+              ChunkRing free_ring not None, maxima, ChunkGroup group):
+        """Make the stream as it is configured, in a group or, with None, by itself.
+
+        maxima says of each count whether it is one.
+        """
         cdef spt_error err
         cdef spt_recv_config c
         cdef spt_chunk_config how
@@ -444,45 +510,20 @@ cdef class ChunkStream(ReceiveStream):
         how.stat_is_maximum = <const spt_bool *>modes.memory
         how.stream_id = config.stream_id
         how.data_ring, how.free_ring = data_ring.ring, free_ring.ring
-        with nogil:
-            self.stream = spt_recv_stream_create_chunks(c_pool, &c, &how, &err)
+        self.group, self.is_member = group, group is not None
+        if group is None:
+            with nogil:
+                self.stream = spt_recv_stream_create_chunks(c_pool, &c, &how, &err)
+        else:
+            check_generation(group.made)
+            group.used.append((pool, self.allocator, self.place, self.buffers))
+            with nogil:
+                self.stream = spt_chunk_group_add(group.group, c_pool, &c, &how, &err)
+        if self.stream == NULL and err.status == SPT_ERR_BUSY:
+            raise RuntimeError(err.message.decode("utf-8", "replace"))
         if self.stream == NULL:
             raise to_exception(&err)
         self.made = generation
-
-    def add_free_chunk(self, Chunk chunk not None):
-        """Give the stream a chunk to be filled. After `stop` nothing happens.
-
-        Parameters
-        ----------
-        chunk : Chunk
-            Its ``present`` is set to zeros.
-
-        Raises
-        ------
-        Full
-            Where the ring of free chunks has no room.
-        ValueError
-            For a chunk without data or present, or one that is in a ring.
-        """
-        self.check_made()
-        chunk.check_here()
-        if chunk.given_present is not None:
-            memset(chunk.present_view.buf, 0, <size_t>chunk.present_view.len)
-        try:
-            self.free_ring.put_for(chunk, 0)
-        except Stopped:
-            pass
-
-    @property
-    def data_ringbuffer(self):
-        """The ring that filled chunks go to."""
-        return self.data_ring
-
-    @property
-    def free_ringbuffer(self):
-        """The ring that free chunks come from."""
-        return self.free_ring
 
     def _counts(self):
         """Those of all streams, those of chunks, and, as ``place``, those of the place function."""

@@ -219,6 +219,29 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
     void spt_recv_stream_chunk_stats "WITHOUT_GIL(spt_recv_stream_chunk_stats)"(
         spt_recv_stream *, spt_chunk_stats *, uint64_t *)
 
+    ctypedef struct spt_chunk_group:
+        pass
+    ctypedef struct spt_chunk_group_config:
+        size_t max_chunks
+        spt_bool lossless
+        spt_chunk_ring *data_ring
+        spt_chunk_ring *free_ring
+    ctypedef struct spt_chunk_group_stats:
+        uint64_t member_waits, longest_member_wait_ns
+        spt_bool waits
+        size_t slow_member
+        int64_t slow_chunk_id
+        uint64_t slow_ns
+
+    spt_chunk_group *spt_chunk_group_create(const spt_chunk_group_config *, spt_error *)
+    spt_recv_stream *spt_chunk_group_add "WITHOUT_GIL(spt_chunk_group_add)"(
+        spt_chunk_group *, spt_thread_pool *, const spt_recv_config *, const spt_chunk_config *,
+        spt_error *)
+    void spt_chunk_group_stop "WITHOUT_GIL(spt_chunk_group_stop)"(spt_chunk_group *)
+    void spt_chunk_group_destroy "WITHOUT_GIL(spt_chunk_group_destroy)"(spt_chunk_group *)
+    void spt_chunk_group_read_stats "WITHOUT_GIL(spt_chunk_group_read_stats)"(
+        spt_chunk_group *, spt_chunk_group_stats *)
+
 
 cdef extern from *:
     """

@@ -18,6 +18,7 @@ __all__ = [
     "ACCOUNT",
     "COMMON",
     "ChunkStreamConfig",
+    "ChunkStreamGroupConfig",
     "RingStreamConfig",
     "StreamConfig",
     "StreamStatConfig",
@@ -373,6 +374,56 @@ class ChunkStreamConfig(Settings):
         other = copy.copy(self)
         other.items = list(self.items)
         return other
+
+
+@dataclass(kw_only=True, eq=False)
+class ChunkStreamGroupConfig(Settings):
+    """What streams share that fill the same chunks.
+
+    All are given by keyword; attributes have the same names, and may be changed. A group copies
+    what it is made with.
+
+    Parameters
+    ----------
+    max_chunks : int
+        Chunks that are filled at a time, at least 1. A newer one pushes out the oldest.
+    eviction_mode : ChunkStreamGroupConfig.EvictionMode
+        Whether the oldest chunk then waits for members that lag.
+
+    Raises
+    ------
+    TypeError
+        For an unknown name, what is not a whole number, or a negative one; for what is no mode.
+    ValueError
+        For 0 chunks.
+    """
+
+    class EvictionMode(enum.Enum):
+        """What happens to the oldest chunk when a newer one pushes it out."""
+
+        #: It leaves at once; what members that lag have for it then is lost, and counted.
+        LOSSY = 0
+        #: It leaves once all members have left it; one that receives nothing holds up all.
+        LOSSLESS = 1
+
+    #: Default of ``max_chunks``.
+    DEFAULT_MAX_CHUNKS: ClassVar[int] = 2
+
+    max_chunks: int = DEFAULT_MAX_CHUNKS
+    eviction_mode: EvictionMode = EvictionMode.LOSSY
+
+    def _checked(self, name: str, value: Any) -> Any:
+        if name == "max_chunks":
+            return at_least_one(name, value)
+        if not isinstance(value, ChunkStreamGroupConfig.EvictionMode):
+            raise TypeError(
+                f"eviction_mode must be a ChunkStreamGroupConfig.EvictionMode, not {value!r}"
+            )
+        return value
+
+    def copy(self) -> ChunkStreamGroupConfig:
+        """Return another one that is the same."""
+        return copy.copy(self)
 
 
 @dataclass(kw_only=True, eq=False)

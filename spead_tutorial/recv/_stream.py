@@ -9,12 +9,14 @@ import os
 import socket as sockets
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar, overload
 
 from spead_tutorial._core import (
     Chunk,
+    ChunkGroup,
     ChunkRing,
     ChunkStream,
     HeapBase,
@@ -27,6 +29,7 @@ from spead_tutorial.recv._config import (
     ACCOUNT,
     COMMON,
     ChunkStreamConfig,
+    ChunkStreamGroupConfig,
     RingStreamConfig,
     StreamConfig,
     StreamStatConfig,
@@ -35,7 +38,16 @@ from spead_tutorial.recv._config import (
 )
 from spead_tutorial.recv._stats import StreamStats
 
-__all__ = ["ChunkRingStream", "ChunkRingbuffer", "Heap", "Stream"]
+__all__ = [
+    "ChunkRingPair",
+    "ChunkRingStream",
+    "ChunkRingbuffer",
+    "ChunkStreamGroupMember",
+    "ChunkStreamGroupStats",
+    "ChunkStreamRingGroup",
+    "Heap",
+    "Stream",
+]
 
 _log = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
@@ -508,7 +520,8 @@ class ChunkRingbuffer(ChunkRing):
     """
 
     def __init__(self, maxsize: int) -> None:
-        self._streams: list[weakref.ref[ChunkRingStream]] = []  # that put chunks in
+        # That put chunks in, and what they are in.
+        self._streams: list[weakref.ref[_Filling | ChunkStreamRingGroup]] = []
 
     def get(self) -> Chunk:
         """Wait for the next chunk.
@@ -563,12 +576,100 @@ class ChunkRingbuffer(ChunkRing):
         for stream in self._alive():
             stream._waiting()
 
-    def _alive(self) -> list[ChunkRingStream]:
+    def _alive(self) -> list[_Filling | ChunkStreamRingGroup]:
         found = [reference() for reference in tuple(self._streams)]  # others may add to it now
         return [stream for stream in found if stream is not None]
 
 
-class ChunkRingStream(Readers, ChunkStream):
+class ChunkRingPair:
+    """The two rings of streams that fill chunks; it is not made itself."""
+
+    _rings: tuple[ChunkRingbuffer, ChunkRingbuffer] | None = None  # for data, and free ones
+
+    def _take_rings(self, data_ringbuffer: object, free_ringbuffer: object) -> None:
+        data_ring = _given("data_ringbuffer", data_ringbuffer, ChunkRingbuffer)
+        self._rings = data_ring, _given("free_ringbuffer", free_ringbuffer, ChunkRingbuffer)
+
+    def _made_rings(self) -> tuple[ChunkRingbuffer, ChunkRingbuffer]:
+        if self._rings is None:
+            raise RuntimeError("the stream has not been made: call its __init__")
+        return self._rings
+
+    def add_free_chunk(self, chunk: Chunk) -> None:
+        """Give a chunk to be filled. After a stop nothing happens.
+
+        Parameters
+        ----------
+        chunk : Chunk
+            Its ``present`` is set to zeros.
+
+        Raises
+        ------
+        Full
+            Where the ring of free chunks has no room.
+        ValueError
+            For a chunk without data or present, or one that is in a ring.
+        """
+        self.free_ringbuffer._put_free(chunk)
+
+    @property
+    def data_ringbuffer(self) -> ChunkRingbuffer:
+        """The ring that filled chunks go to."""
+        return self._made_rings()[0]
+
+    @property
+    def free_ringbuffer(self) -> ChunkRingbuffer:
+        """The ring that free chunks come from."""
+        return self._made_rings()[1]
+
+
+class _Filling(Readers, ChunkStream):
+    """What streams that fill chunks have in Python."""
+
+    def _fill(
+        self,
+        thread_pool: ThreadPool | None,
+        config: StreamConfig | None,
+        chunk_config: ChunkStreamConfig,
+        rings: ChunkRingPair,
+        group: ChunkGroup | None = None,
+    ) -> None:
+        self._configure(config, *_OF_CHUNKS)
+        if chunk_config.place is None:
+            raise ValueError("place is not set: a stream of chunks has to know where heaps belong")
+        self._chunk_config = chunk_config.copy()
+        # The place function counts where spead2's do: behind the common ones and before ours.
+        maximum = StreamStatConfig.Mode.MAXIMUM
+        modes = [stat.mode is maximum for stat in (*self._config._stats, *_OF_CHUNKS[:2])]
+        data, free = rings._made_rings()
+        self._open(thread_pool, self._config, self._chunk_config, data, free, modes, group)
+        data._streams.append(weakref.ref(self))
+
+    @property
+    def chunk_stream_config(self) -> ChunkStreamConfig:
+        """How heaps are gathered: a copy."""
+        return self._chunk_config.copy()
+
+    def stop(self) -> None:
+        """Receive no more, and stop both rings. May be repeated.
+
+        Ports are free afterwards. What has been filled, or begun, can still be got. Of a group, all
+        members stop.
+        """
+        super().stop()
+        self._warn()
+
+    def _warn(self) -> None:
+        counts = self._counts()
+        if new := self._unsaid("misplaced_heaps", counts):
+            _log.warning(
+                "%d heap%s dropped that the place function had a place for where there is none; the"
+                " last one: %s",
+                new, " was" if new == 1 else "s were", counts["misplaced"],
+            )  # fmt: skip
+
+
+class ChunkRingStream(_Filling, ChunkRingPair):
     """Receives heaps, and gathers them in chunks.
 
     A place function says for each heap which chunk it belongs to, and where in it; the payload is
@@ -621,38 +722,185 @@ class ChunkRingStream(Readers, ChunkStream):
         data_ringbuffer: ChunkRingbuffer | None = None,
         free_ringbuffer: ChunkRingbuffer | None = None,
     ) -> None:
-        self._configure(config, *_OF_CHUNKS)
         # Only the argument before these has a default.
         chunk_config = _given("chunk_stream_config", chunk_stream_config, ChunkStreamConfig)
-        data_ring = _given("data_ringbuffer", data_ringbuffer, ChunkRingbuffer)
-        free_ring = _given("free_ringbuffer", free_ringbuffer, ChunkRingbuffer)
-        if chunk_config.place is None:
-            raise ValueError("place is not set: a stream of chunks has to know where heaps belong")
-        self._chunk_config = chunk_config.copy()
-        # The place function counts where spead2's do: behind the common ones and before ours.
-        maximum = StreamStatConfig.Mode.MAXIMUM
-        modes = [stat.mode is maximum for stat in (*self._config._stats, *_OF_CHUNKS[:2])]
-        self._open(thread_pool, self._config, self._chunk_config, data_ring, free_ring, modes)
-        data_ring._streams.append(weakref.ref(self))
+        self._take_rings(data_ringbuffer, free_ringbuffer)
+        self._fill(thread_pool, config, chunk_config, self)
+
+
+# ---- Groups of streams that fill the same chunks ----
+
+
+class ChunkStreamGroupMember(_Filling):
+    """A stream of a group; `ChunkStreamRingGroup.emplace_back` makes it.
+
+    Readers are added to it as to any stream. Its `stats` have what those of `ChunkRingStream` have:
+    ``chunks`` are those that this member handed over. `stop` stops the whole group. Where it ends
+    by itself, the others go on.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class ChunkStreamGroupStats:
+    """How the members of a group wait for each other.
+
+    Attributes
+    ----------
+    member_waits : int
+        Times that members waited for another one to leave the oldest chunk.
+    longest_member_wait_ns : int
+        How long the longest of these waits took, in ns.
+    slow_member : int or None
+        The place in the group of the member that the others wait for now, if they do;
+    slow_chunk_id : int or None
+        which chunk it holds,
+    slow_ns : int
+        and for how long it has been waited for, in ns; else 0.
+    """
+
+    member_waits: int
+    longest_member_wait_ns: int
+    slow_member: int | None
+    slow_chunk_id: int | None
+    slow_ns: int
+
+
+class ChunkStreamRingGroup(ChunkRingPair, Sequence[ChunkStreamGroupMember]):
+    """Streams that fill the same chunks, each of which receives a part of every one.
+
+    It is a sequence of its members. All of them are added before the first reader. Chunks leave in
+    the order of their ids, each once. Members never write the same bytes: their place functions see
+    to that. At the end of a ``with`` block all are stopped.
+
+    The group fills ``max_chunks`` chunks at a time, and each member its own ``max_chunks`` among
+    them, up to the newest that it has seen. A newer chunk pushes out the oldest: with ``LOSSY``
+    although members lag, whose heaps in it then end; with ``LOSSLESS`` once all members have left
+    it. Which one the others wait for is in the `stats`, and after a second in the log.
+
+    Parameters
+    ----------
+    config : ChunkStreamGroupConfig
+        What members share; copied.
+    data_ringbuffer : ChunkRingbuffer
+        Where filled chunks go.
+    free_ringbuffer : ChunkRingbuffer
+        Where free chunks come from; see `add_free_chunk`.
+
+    Raises
+    ------
+    TypeError
+        For arguments that are something else.
+    """
+
+    def __init__(
+        self,
+        config: ChunkStreamGroupConfig,
+        data_ringbuffer: ChunkRingbuffer,
+        free_ringbuffer: ChunkRingbuffer,
+    ) -> None:
+        self._config = _given("config", config, ChunkStreamGroupConfig).copy()
+        self._take_rings(data_ringbuffer, free_ringbuffer)
+        lossless = self._config.eviction_mode is ChunkStreamGroupConfig.EvictionMode.LOSSLESS
+        self._group = ChunkGroup(self._config.max_chunks, lossless, *self._made_rings())
+        self._members: list[ChunkStreamGroupMember] = []
+        self._said: tuple[int, int] | None = None  # of which member, and chunk
+        self.data_ringbuffer._streams.append(weakref.ref(self))
+
+    def emplace_back(
+        self,
+        thread_pool: ThreadPool | None,
+        config: StreamConfig,
+        chunk_stream_config: ChunkStreamConfig,
+    ) -> ChunkStreamGroupMember:
+        """Add a stream.
+
+        Parameters
+        ----------
+        thread_pool : ThreadPool or None
+            Whose threads receive, at least one for each member that has this pool; kept alive.
+            None: the threads that ask for chunks, in turn.
+        config : StreamConfig
+            How packets become heaps; copied.
+        chunk_stream_config : ChunkStreamConfig
+            How heaps are gathered; copied. Its ``max_chunks`` is at most the group's.
+
+        Returns
+        -------
+        ChunkStreamGroupMember
+            The stream, to add readers to.
+
+        Raises
+        ------
+        RuntimeError
+            After a member has had a reader, or was stopped.
+        ValueError
+            Without a place function, for too many chunks, or too few threads.
+        TypeError
+            For arguments that are something else.
+        """
+        member = ChunkStreamGroupMember.__new__(ChunkStreamGroupMember)
+        chunk_config = _given("chunk_stream_config", chunk_stream_config, ChunkStreamConfig)
+        member._fill(thread_pool, config, chunk_config, self, self._group)
+        self._members.append(member)
+        return member
+
+    @overload
+    def __getitem__(self, index: int) -> ChunkStreamGroupMember: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ChunkStreamGroupMember]: ...
+    def __getitem__(
+        self, index: int | slice
+    ) -> ChunkStreamGroupMember | list[ChunkStreamGroupMember]:
+        return self._members[index]
+
+    def __len__(self) -> int:
+        return len(self._members)
 
     @property
-    def chunk_stream_config(self) -> ChunkStreamConfig:
-        """How heaps are gathered: a copy."""
-        return self._chunk_config.copy()
+    def config(self) -> ChunkStreamGroupConfig:
+        """What members share: a copy."""
+        return self._config.copy()
+
+    @property
+    def stats(self) -> ChunkStreamGroupStats:
+        """How members wait for each other, at one moment; the other counts are their own."""
+        c = self._group.counts()
+        waits = c["waits"]
+        return ChunkStreamGroupStats(
+            c["member_waits"],
+            c["longest_member_wait_ns"],
+            c["slow_member"] if waits else None,
+            c["slow_chunk_id"] if waits else None,
+            c["slow_ns"],
+        )
 
     def stop(self) -> None:
-        """Receive no more, and stop both rings. May be repeated.
+        """Stop all members, and both rings. May be repeated.
 
-        Ports are free afterwards. What has been filled, or begun, can still be got.
+        What has been filled, or begun, can still be got.
         """
-        super().stop()
-        self._warn()
+        self._group.stop()
+        for member in self._members:
+            member.stop()
 
-    def _warn(self) -> None:
-        counts = self._counts()
-        if new := self._unsaid("misplaced_heaps", counts):
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, *exc_info: type[BaseException] | BaseException | TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _ended(self) -> None:
+        """Members have said what there is to be said."""
+
+    def _waiting(self) -> None:
+        now = self.stats
+        about = (now.slow_member or 0, now.slow_chunk_id or 0)
+        if now.slow_ns >= _SECOND_NS and self._said != about:
+            self._said = about
             _log.warning(
-                "%d heap%s dropped that the place function had a place for where there is none; the"
-                " last one: %s",
-                new, " was" if new == 1 else "s were", counts["misplaced"],
+                "member %d of the group has held chunk %d for %.1f s while others wait for it: it"
+                " receives nothing for later chunks",
+                *about, now.slow_ns / _SECOND_NS,
             )  # fmt: skip

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Groups of streams that fill the same chunks: as spead2's, and what ours does besides."""
+
+import gc
+import logging
+import time
+import weakref
+
+import numpy as np
+import pytest
+import spead2
+import spead2.recv
+
+import spead_tutorial as st
+import spead_tutorial.recv as recv
+from support.chunks import HEAP, HEAPS, TIMESTAMP, Place, by_timestamp, heap
+
+LOSSY, LOSSLESS = recv.ChunkStreamGroupConfig.EvictionMode
+MEMBERS = 2
+
+
+def new_group(module=st, mode="LOSSLESS", max_chunks=4, threads=True):
+    """A group with two members, and chunks to be filled."""
+    api = recv if module is st else spead2.recv
+    data, free = api.ChunkRingbuffer(20), api.ChunkRingbuffer(20)
+    modes = api.ChunkStreamGroupConfig.EvictionMode
+    config = api.ChunkStreamGroupConfig(max_chunks=max_chunks, eviction_mode=getattr(modes, mode))
+    group = api.ChunkStreamRingGroup(config, data, free)
+    places = api.ChunkStreamConfig(items=[TIMESTAMP], place=Place.of(by_timestamp))
+    for _ in range(MEMBERS):
+        pool = module.ThreadPool() if threads else None
+        group.emplace_back(pool, api.StreamConfig(), places)
+    for _ in range(12):
+        present = np.zeros(HEAPS, np.uint8)
+        group.add_free_chunk(api.Chunk(data=np.zeros(HEAP * HEAPS, np.uint8), present=present))
+    return group
+
+
+def got(group):
+    """All chunks that come: id, what is present, and data."""
+    found = []
+    for chunk in group.data_ringbuffer:
+        found.append((chunk.chunk_id, list(map(int, chunk.present)), bytes(chunk.data)))
+        group.add_free_chunk(chunk)
+    return found
+
+
+def parts(n):
+    """The heaps that each member receives."""
+    return [[heap(i) for i in range(m, n, MEMBERS)] for m in range(MEMBERS)]
+
+
+def feed(group, packets):
+    for member, of_member in zip(group, packets, strict=True):
+        member.add_buffer_reader(b"".join(of_member))
+
+
+@pytest.mark.parametrize("threads", [True, False], ids=["pools", "no thread"])
+def test_members_fill_the_chunks_that_those_of_spead2_do(threads):
+    ours, theirs = new_group(threads=threads), new_group(spead2)
+    for group in (ours, theirs):
+        feed(group, parts(80))
+    chunks = got(ours)
+    assert chunks == got(theirs)
+    assert [(id, present) for id, present, _ in chunks] == [(n, [1] * HEAPS) for n in range(20)]
+    theirs.stop()  # its counts lag behind
+    for name in ("heaps", "packets", "too_old_heaps", "rejected_heaps"):
+        assert [m.stats[name] for m in ours] == [m.stats[name] for m in theirs], name
+    assert sum(m.stats.chunks for m in ours) == 20
+
+
+def test_a_member_that_lags_loses_what_the_others_do_not_wait_for():
+    group = new_group(mode="LOSSY", threads=False)
+    fast, slow = parts(40)
+    group[1].add_buffer_reader(b"".join(slow))
+    chunk = group.data_ringbuffer.get()  # of a window of 4, whose newest is the fourth after it
+    assert (chunk.chunk_id, list(chunk.present)) == (0, [0, 1, 0, 1])
+    group[0].add_buffer_reader(b"".join(fast))
+    chunks = got(group)
+    assert [id for id, _, _ in chunks] == list(range(1, 10))
+    present = sum(sum(marks) for _, marks, _ in chunks) + 2
+    assert group[0].stats.too_old_heaps >= 2
+    assert present + group[0].stats.too_old_heaps == 40
+    assert all(recv.Account(member.stats) for member in group)
+
+
+def test_a_member_that_all_wait_for_is_named(caplog):
+    group = new_group(max_chunks=2)
+    group[1].add_buffer_reader(b"".join(parts(40)[1]))
+    assert group.config.eviction_mode is LOSSLESS
+    while group.stats.slow_member is None:
+        time.sleep(0)
+    assert (group.stats.slow_member, group.stats.slow_chunk_id) == (0, 0)
+    while group.stats.slow_ns < 1e9:
+        time.sleep(0.1)
+    with caplog.at_level(logging.WARNING):
+        group._waiting()  # as whoever waits for a chunk does
+        group._waiting()
+    (said,) = caplog.messages
+    assert said.startswith("member 0 of the group has held chunk 0 for 1.")
+    group[0].add_buffer_reader(b"".join(parts(40)[0]))
+    assert [present for _, present, _ in got(group)] == [[1] * HEAPS] * 10
+    stats = group.stats
+    assert (stats.slow_member, stats.slow_chunk_id, stats.slow_ns) == (None, None, 0)
+    assert stats.member_waits > 0
+    assert stats.longest_member_wait_ns > 1e9
+
+
+def test_a_stop_of_a_member_stops_the_group():
+    with new_group() as group:
+        group[1].stop()
+        with pytest.raises(st.Stopped):
+            group[0].add_buffer_reader(b"")
+        assert got(group) == []
+        with pytest.raises(st.Stopped):
+            group.free_ringbuffer.put(recv.Chunk(data=bytearray(1), present=bytearray(1)))
+        group.add_free_chunk(recv.Chunk(data=bytearray(1), present=bytearray(1)))  # in silence
+
+
+def test_a_group_is_a_sequence_of_members_and_a_pair_of_rings():
+    group = new_group()
+    assert len(group) == MEMBERS
+    assert list(group) == group[:] == [group[0], group[-1]]
+    assert isinstance(group, recv.ChunkRingPair)
+    assert issubclass(recv.ChunkRingStream, recv.ChunkRingPair)
+    assert isinstance(group[0], recv.ChunkStreamGroupMember)
+    with pytest.raises(IndexError):
+        group[MEMBERS]
+
+
+def test_a_group_that_cannot_be_is_refused():
+    config = recv.ChunkStreamGroupConfig()
+    assert (config.max_chunks, config.eviction_mode, config.DEFAULT_MAX_CHUNKS) == (2, LOSSY, 2)
+    for name, value, error in [
+        ("max_chunks", 0, ValueError),
+        ("max_chunks", -1, TypeError),
+        ("eviction_mode", 1, TypeError),
+        ("foo", 1, TypeError),
+    ]:
+        with pytest.raises(error):
+            recv.ChunkStreamGroupConfig(**{name: value})
+    with pytest.raises(TypeError, match="data_ringbuffer"):
+        recv.ChunkStreamRingGroup(config, None, recv.ChunkRingbuffer(1))
+    group = new_group(max_chunks=2)
+    place = Place.of(by_timestamp)
+    with pytest.raises(ValueError, match="at most the group's 2"):
+        group.emplace_back(
+            None, recv.StreamConfig(), recv.ChunkStreamConfig(place=place, max_chunks=3)
+        )
+    with pytest.raises(ValueError, match="place is not set"):
+        group.emplace_back(None, recv.StreamConfig(), recv.ChunkStreamConfig())
+    pool = st.ThreadPool(1)
+    group.emplace_back(pool, recv.StreamConfig(), recv.ChunkStreamConfig(place=place))
+    with pytest.raises(ValueError, match="a thread for each"):
+        group.emplace_back(pool, recv.StreamConfig(), recv.ChunkStreamConfig(place=place))
+    group[0].add_buffer_reader(heap(0))
+    with pytest.raises(RuntimeError, match="before the first reader"):
+        group.emplace_back(None, recv.StreamConfig(), recv.ChunkStreamConfig(place=place))
+
+
+def test_members_are_there_for_as_long_as_one_of_them():
+    group = new_group()
+    member, of_group = group[0], weakref.ref(group)
+    del group
+    gc.collect()
+    assert of_group() is None
+    member.add_buffer_reader(heap(0))
+    while member.stats.packets < 1:
+        time.sleep(0)
+    pool = weakref.ref(member._config)
+    del member
+    gc.collect()
+    assert pool() is None
