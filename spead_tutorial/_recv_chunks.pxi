@@ -416,7 +416,10 @@ def check_place(place):
 # no_gc_clear: what streams use must outlive them.
 @cython.no_gc_clear
 cdef class ChunkGroup:
-    """What the streams of a `spead_tutorial.recv.ChunkStreamRingGroup` share.
+    """ChunkGroup(max_chunks, lossless, data_ring, free_ring)
+    --
+
+    What the streams of a `spead_tutorial.recv.ChunkStreamRingGroup` share.
 
     It owns their streams of C, and is there for as long as one of them.
     """
