@@ -544,7 +544,9 @@ class Item(Descriptor):
         text = len(self._shape) == 1 and list(self._format or ()) == [("c", 8)]
         if self._as_is_shape and self._wire_dtype is not None and not text:
             sizes = tuple(size for size in self._as_is_shape if size is not None)
-            if self._wire_dtype.isnative and math.prod(sizes) > 0:
+            # NumPy says of every type with an array in it that it is native.
+            native = self._wire_dtype.newbyteorder("=") == self._wire_dtype
+            if native and math.prod(sizes) > 0:
                 self._sizes = sizes
                 self._as_is_bytes = math.prod(sizes) * self._wire_dtype.itemsize
         # Length in bytes of a single integer; 0 if this is not one.

@@ -264,6 +264,7 @@ def test_a_numpy_header_that_is_none_is_refused(header):
         *("?", "i1", "<u2", ">i4", "<f2", ">f8", "longdouble", "<c8", "clongdouble"),
         *("S3", ">U2", "V5", "M8", "<M8[ns]", ">m8[25s]"),
         [("a", ">i4"), ("b", "<f8", (2, 3))],
+        [("a", ">i4", (2, 3)), ("b", [("c", ">f2", (2,))])],
         [("a", [("b", "u1"), ("c", "S4", (2,))], (3,)), ("d", "<M8[us]")],
         [(("title", "name"), "<i4")],
         [("'\"\\\n\x1b\u200b\U000e0001", "i1")],
@@ -272,7 +273,7 @@ def test_a_numpy_header_that_is_none_is_refused(header):
     ids=str,
 )
 def test_a_header_of_every_type_that_numpy_writes_is_read_as_spead2_reads_it(dtype):
-    data = bytes(range(48, 112))
+    data = bytes(range(48, 112))[: np.dtype(dtype).itemsize]
     raw = spead_tutorial.Descriptor(0x1000, "x", "", (1,), dtype).to_raw(DEFAULT)
     theirs = spead2.ItemGroup()
     theirs.update(heap_of([raw], [value(data)]))
