@@ -363,10 +363,11 @@ class Descriptor:
 
         Returns
         -------
-        list of int
+        sequence of int
             The size of every dimension.
         """
-        return sized(self._shape, max_elements)
+        sizes = sized(self._shape, max_elements)
+        return sizes if self.is_variable_size() else tuple(sizes)
 
     def compatible_shape(self, shape: Sequence[int | None]) -> bool:
         """Whether a value may have this shape.
