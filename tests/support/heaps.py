@@ -45,6 +45,6 @@ def same(ours: Any, theirs: Any) -> bool:
         return bool(
             ours.dtype == theirs.dtype
             and ours.shape == theirs.shape
-            and ours.tolist() == theirs.tolist()
+            and repr(ours.tolist()) == repr(theirs.tolist())  # elements may be arrays
         )
     return repr(ours) == repr(theirs)  # nan is not itself

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs written for spead2, and with one word changed: each receives what each sends."""
+
+import asyncio
+import contextlib
+import itertools
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support.heaps import same
+from support.telescopes import LIBRARIES, program
+
+Sockets = Callable[..., socket.socket]
+MIXES = list(itertools.product(LIBRARIES, repeat=2))
+mixes = pytest.mark.parametrize(("sender", "receiver"), MIXES)
+
+
+@pytest.fixture
+def sockets() -> Iterator[Sockets]:
+    """Make sockets that listen on loopback; datagrams find room for all that a test sends."""
+    with contextlib.ExitStack() as stack:
+
+        def make(kind: socket.SocketKind = socket.SOCK_DGRAM) -> socket.socket:
+            sock = stack.enter_context(socket.socket(socket.AF_INET, kind))
+            sock.bind(("127.0.0.1", 0))
+            if kind == socket.SOCK_STREAM:
+                sock.listen()
+            else:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+            return sock
+
+        yield make
+
+
+@mixes
+def test_a_digitiser_is_heard_as_it_counted(sockets: Sockets, sender: str, receiver: str) -> None:
+    digitiser, listener = program("digitiser", sender), program("digitiser", receiver)
+    listening = [sockets() for _ in range(2)]
+    streams = [listener.listen(sock) for sock in listening]
+    asyncio.run(digitiser.send([sock.getsockname() for sock in listening]))
+    samples = digitiser.make_samples()
+    for pol, stream in enumerate(streams):
+        got = listener.receive(stream)
+        # Heaps of descriptors come between those of samples; counts are of both polarisations.
+        assert [bool(values) for _, values in got] == [False, *[True] * 4] * 3
+        assert {b - a for (a, _), (b, _) in itertools.pairwise(got)} <= {3, 6, 9}
+        heaps = [values for _, values in got if values]
+        for i, values in enumerate(heaps):
+            assert same(values["timestamp"], i * digitiser.SAMPLES)
+            assert same(values["polarisation"], pol)
+            assert same(values["raw_data"], digitiser.pack(samples[i, pol]))
+            assert values["status"].tolist() == (7, True)
+
+
+@pytest.mark.parametrize(
+    ("sender", "receiver", "grouped"),
+    [(*mix, False) for mix in MIXES] + [(sender, "spead2", True) for sender in LIBRARIES],
+)
+def test_a_correlator_has_all_voltages_in_chunks(
+    sockets: Sockets, sender: str, receiver: str, grouped: bool
+) -> None:
+    antenna, correlator = program("correlator", sender), program("correlator", receiver)
+    n_antennas, n_ranges = (3 if grouped else 1), 2
+    listening = [[sockets() for _ in range(n_antennas)] for _ in range(n_ranges)]
+    receivers = [correlator.Receiver(socks, n_antennas, grouped) for socks in listening]
+    of_antennas = zip(*listening, strict=True)
+    antenna.send_all([[sock.getsockname() for sock in socks] for socks in of_antennas])
+    voltages = [antenna.make_voltages(i, n_ranges) for i in range(n_antennas)]
+    for i, one in enumerate(receivers):
+        got, counts = one.receive()
+        times = antenna.FIRST // antenna.STEP + np.arange(antenna.TIMES)
+        assert [chunk_id for chunk_id, *_ in got] == list(times[::2] // 2)
+        present, data, extra = (np.concatenate(part) for part in list(zip(*got, strict=True))[1:])
+        assert present.all()
+        assert np.array_equal(extra, np.repeat(times[:, np.newaxis], n_antennas, 1) * antenna.STEP)
+        assert np.array_equal(data, np.stack([sent[:, i] for sent in voltages], 1))
+        assert counts == {
+            "heaps": n_antennas * (antenna.TIMES + 1),
+            "foreign_heaps": n_antennas,  # their descriptors
+            "too_old_heaps": 0,
+            "incomplete_heaps_evicted": 0,
+        }
+
+
+@pytest.mark.parametrize("flavour", [(4, 64, 48), (4, 64, 40, 7)], ids=["48", "PySPEAD"])
+@mixes
+def test_an_ingest_has_items_of_every_kind(
+    sockets: Sockets, sender: str, receiver: str, flavour: tuple[int, ...]
+) -> None:
+    correlator, ingest = program("ingest", sender), program("ingest", receiver)
+    sock = sockets()
+    stream = ingest.listen(sock, *flavour[3:])
+    sent = correlator.send(sock.getsockname(), flavour)
+    got, known, counts = asyncio.run(ingest.receive(stream))
+    assert known == sent
+    assert counts == {
+        "heaps": correlator.DUMPS + 1,
+        "incomplete_heaps_evicted": 0,
+        "incomplete_heaps_flushed": 0,
+    }
+    for n, (cnt, values) in enumerate(got[1:]):
+        expected = correlator.make_dump(n)
+        assert cnt == n + 10
+        assert values.keys() == expected.keys()
+        for name, value in expected.items():
+            assert same(values[name], RECEIVED.get(name, np.asarray)(value)), (n, name)
+
+
+#: What becomes of values that are no array, or are received as another one than was sent.
+RECEIVED: dict[str, Callable[[Any], Any]] = {
+    "timestamp": int,
+    "rate": np.float64,
+    "target": str,
+    "sensors": lambda value: value.astype(value.dtype.newbyteorder("=")),
+    "pointing": lambda value: value.astype(np.float32),
+    "observers": lambda value: np.array(value, "S1"),
+    "delays": lambda value: np.array(value, [("f0", "O"), ("f1", ">f4")]),
+    "mask": lambda value: value.astype(object),
+}
+
+
+def check_unit_test(got: dict[Any, Any]) -> None:
+    instrument = program("unit_test", "spead2")
+    expected = instrument.make_voltages() * instrument.GAINS[:, np.newaxis]
+    assert list(got) == [10 * i for i in range(instrument.HEAPS)]
+    for value, corrected in zip(got.values(), expected, strict=True):
+        assert same(value, corrected)
+
+
+@pytest.mark.parametrize("library", LIBRARIES[:1])
+def test_an_instrument_is_tested_in_one_process(library: str) -> None:
+    check_unit_test(asyncio.run(program("unit_test", library).in_process()))
+
+
+@pytest.mark.parametrize(("sender", "receiver"), MIXES[:1])
+def test_an_instrument_is_tested_over_tcp(sockets: Sockets, sender: str, receiver: str) -> None:
+    test, instrument = program("unit_test", sender), program("unit_test", receiver)
+    before, after = sockets(socket.SOCK_STREAM), sockets(socket.SOCK_STREAM)
+
+    async def run() -> Any:
+        return await asyncio.gather(
+            instrument.instrument_by_tcp(before, after.getsockname()),
+            test.drive_by_tcp(before.getsockname()),
+            test.collect_by_tcp(after),
+        )
+
+    check_unit_test(asyncio.run(run())[-1])
