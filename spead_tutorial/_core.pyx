@@ -86,7 +86,8 @@ cdef int check(spt_status status, spt_error *err) except -1:
 
 
 # A child of fork() has no worker threads: what was made before is of no use there.
-cdef int generation = 0
+# What has not been made at all is of generation 0.
+cdef int generation = 1
 
 
 def _forked():
@@ -97,7 +98,18 @@ def _forked():
 os.register_at_fork(after_in_child=_forked)
 
 
+cdef str NOT_MADE = "it has not been made: call the __init__ of the class that yours is derived from"
+
+
+cdef int check_unmade(void *made) except -1:
+    if made != NULL:
+        raise RuntimeError("it has been made already: make another one")
+    return 0
+
+
 cdef int check_generation(int made) except -1:
+    if made == 0:
+        raise RuntimeError(NOT_MADE)
     if made != generation:
         raise RuntimeError(
             "this stream or thread pool was made before fork(), and is the parent's: make a new "
@@ -181,9 +193,10 @@ cdef class Heap:
     cdef list values
     cdef int readers  # packet generators at work
 
-    def __cinit__(self, flavour=DEFAULT_FLAVOUR):
+    def __init__(self, flavour=DEFAULT_FLAVOUR):
         cdef spt_flavour c_flavour
         cdef spt_error err
+        check_unmade(self.heap)
         if flavour is DEFAULT_FLAVOUR:
             c_flavour.heap_address_bits = 40
             c_flavour.bug_compat = 0
@@ -199,7 +212,13 @@ cdef class Heap:
     def __dealloc__(self):
         spt_heap_destroy(self.heap)
 
+    cdef int check_made(self) except -1:
+        if self.heap == NULL:
+            raise RuntimeError(NOT_MADE)
+        return 0
+
     cdef int check_idle(self) except -1:
+        self.check_made()
         if self.readers:
             raise BufferError("the heap's packets are being generated: finish or drop the "
                               "PacketGenerator before changing the heap")
@@ -212,6 +231,7 @@ cdef class Heap:
         False in a new heap. Setting it raises BufferError while the heap is being sent. Where the
         pointers do not fit in one packet, it is the send that raises ValueError.
         """
+        self.check_made()
         return spt_heap_repeat_pointers(self.heap)
 
     @repeat_pointers.setter
@@ -368,6 +388,7 @@ cdef class PacketGenerator:
     def __cinit__(self, Heap heap not None, cnt, max_packet_size):
         cdef spt_error err
         cdef size_t size = whole("max_packet_size", max_packet_size)
+        heap.check_made()
         check(spt_packetizer_init(&self.packetizer, heap.heap,
                                   whole("cnt", cnt), size, &err), &err)
         self.scratch = _Array(size, 1)
@@ -438,6 +459,7 @@ cdef class HeapReference:
     cdef public object rate
 
     def __init__(self, Heap heap not None, *, cnt=-1, substream_index=0, rate=-1.0):
+        heap.check_made()
         self.heap = heap
         self.cnt = cnt
         self.substream_index = substream_index
@@ -451,6 +473,7 @@ cdef object NO_RATE = -1.0
 
 cdef int fill_reference(spt_heap_reference *to, Heap heap, object cnt, object substream_index,
                         object rate) except -1:
+    heap.check_made()
     if cnt is NO_CNT and substream_index is NO_INDEX and rate is NO_RATE:
         to.heap = heap.heap
         to.cnt = -1
@@ -634,16 +657,18 @@ cdef class ThreadPool:
         Where a thread cannot be started.
     """
 
+    cdef object __weakref__
     cdef spt_thread_pool *pool
     cdef int made
 
-    def __cinit__(self, threads=1, affinity=()):
+    def __init__(self, threads=1, affinity=()):
         cdef spt_error err
         cdef size_t n = len(affinity)
         cdef size_t n_threads = whole("threads", threads)
         cdef _Array array = _Array(n, sizeof(int))
         cdef int *cores = <int *>array.memory
         cdef bint usable = True
+        check_unmade(self.pool)
         for i, core in enumerate(affinity):
             cores[i] = core_number(core)
             usable = usable and cores[i] >= 0
@@ -727,11 +752,13 @@ cdef class InprocQueue:
         For a negative number, or none.
     """
 
+    cdef object __weakref__
     cdef spt_inproc_queue *queue
     cdef int made
 
-    def __cinit__(self, *, max_packets=0, max_bytes=0):
+    def __init__(self, *, max_packets=0, max_bytes=0):
         cdef spt_error err
+        check_unmade(self.queue)
         self.queue = spt_inproc_queue_create(whole("max_packets", max_packets),
                                              whole("max_bytes", max_bytes), &err)
         if self.queue == NULL:
@@ -796,6 +823,7 @@ cdef class Stream:
     thread that calls it does. At the end of a ``with`` block it is closed.
     """
 
+    cdef object __weakref__
     cdef spt_stream *stream
     cdef ThreadPool pool
     cdef int made

@@ -156,8 +156,9 @@ cdef class ChunkRing:
     cdef spt_chunk_ring *ring
     cdef int made
 
-    def __cinit__(self, maxsize):
+    def __init__(self, maxsize):
         cdef spt_error err
+        check_unmade(self.ring)
         self.ring = spt_chunk_ring_create(whole("maxsize", maxsize), &err)
         if self.ring == NULL:
             raise to_exception(&err)
@@ -289,6 +290,7 @@ cdef class ChunkRing:
     @property
     def maxsize(self):
         """How many chunks the ring has room for."""
+        check_generation(self.made)
         return spt_chunk_ring_capacity(self.ring)
 
     def qsize(self):

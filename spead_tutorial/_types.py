@@ -120,7 +120,10 @@ def _real(name: str, value: float) -> float:
 
 
 class Settings:
-    """Base of data classes whose fields are checked whenever they are set; there are no others."""
+    """Base of data classes whose fields are checked whenever they are set.
+
+    There are no others, but in classes that users derive from these.
+    """
 
     def _checked(self, name: str, value: Any) -> Any:
         """Return the value that a field gets."""
@@ -131,7 +134,7 @@ class Settings:
         def __setattr__(self, name, value):
             if name in [one.name for one in fields(self)]:
                 value = self._checked(name, value)
-            elif not name.startswith("_"):
+            elif not name.startswith("_") and Settings in type(self).__bases__:
                 raise AttributeError(f"{type(self).__name__} has no {name!r} that can be set")
             object.__setattr__(self, name, value)
 

@@ -520,6 +520,7 @@ class ChunkRingbuffer(ChunkRing):
     """
 
     def __init__(self, maxsize: int) -> None:
+        super().__init__(maxsize)
         # That put chunks in, and what they are in.
         self._streams: list[weakref.ref[_Filling | ChunkStreamRingGroup]] = []
 
