@@ -131,12 +131,12 @@ def check_unit_test(got: dict[Any, Any]) -> None:
         assert same(value, corrected)
 
 
-@pytest.mark.parametrize("library", LIBRARIES[:1])
+@pytest.mark.parametrize("library", LIBRARIES)
 def test_an_instrument_is_tested_in_one_process(library: str) -> None:
     check_unit_test(asyncio.run(program("unit_test", library).in_process()))
 
 
-@pytest.mark.parametrize(("sender", "receiver"), MIXES[:1])
+@mixes
 def test_an_instrument_is_tested_over_tcp(sockets: Sockets, sender: str, receiver: str) -> None:
     test, instrument = program("unit_test", sender), program("unit_test", receiver)
     before, after = sockets(socket.SOCK_STREAM), sockets(socket.SOCK_STREAM)
