@@ -56,10 +56,8 @@ def test_a_digitiser_is_heard_as_it_counted(sockets: Sockets, sender: str, recei
             assert values["status"].tolist() == (7, True)
 
 
-@pytest.mark.parametrize(
-    ("sender", "receiver", "grouped"),
-    [(*mix, False) for mix in MIXES] + [(sender, "spead2", True) for sender in LIBRARIES],
-)
+@pytest.mark.parametrize("grouped", [False, True], ids=["one", "group"])
+@mixes
 def test_a_correlator_has_all_voltages_in_chunks(
     sockets: Sockets, sender: str, receiver: str, grouped: bool
 ) -> None:
