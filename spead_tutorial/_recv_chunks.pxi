@@ -419,7 +419,7 @@ def check_place(place):
 @cython.no_gc_clear
 cdef class ChunkGroup:
     """ChunkGroup(max_chunks, lossless, data_ring, free_ring)
-    --
+--
 
     What the streams of a `spead_tutorial.recv.ChunkStreamRingGroup` share.
 
