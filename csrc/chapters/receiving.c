@@ -155,6 +155,7 @@ static void note_arrival(struct heaps *heaps)
     if (heaps->first_ns == 0) {
         heaps->first_ns = heaps->last_ns;
         heaps->bytes_before = stats_of(heaps).account.placed_bytes;
+        heaps->at_first = usage_now();
     }
 }
 
@@ -449,6 +450,9 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
         {"socket_buffer", stats->sockets.buffer_size},
         {"payload_bytes", account->placed_bytes},
     };
+    struct usage used = {0}; /* since the first heap */
+    if (heaps->n > 0)
+        used = usage_since(heaps->at_first);
     const char *program = program_invocation_short_name;
     int chapter = 0;
     sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
@@ -461,6 +465,9 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
     printf("\"heaps\": %zu, \"heaps_not_understood\": %zu, ", heaps->n, heaps->not_understood);
     printf("\"elapsed_ns\": %" PRId64 ", \"timed_bytes\": %" PRIu64,
            heaps->last_ns - heaps->first_ns, account->placed_bytes - heaps->bytes_before);
+    printf(", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
+           ", \"context_switches\": %" PRId64,
+           used.cpu_user_ns, used.cpu_system_ns, used.context_switches);
     for (size_t i = 0; i < N_FATES; i++) {
         printf(", \"packets_");
         print_fate(i, '_');

@@ -43,6 +43,7 @@ struct heaps {
     int64_t since_ns, first_ns, last_ns;
     uint64_t bytes_before;
     int64_t faults_before;
+    struct usage at_first;  /* what had been used when the first heap came */
     spt_chunk_ring *chunks; /* of a stream that fills chunks, whose place function counts those
                              * heaps that are of another size; or NULL */
 };

@@ -214,6 +214,7 @@ class _Arrivals:
         self._n, self._ended, self._word = 0, "stop", "heap"
         self._came, self._since = 0, time.monotonic()
         self._first_ns = self._last_ns = self._bytes_before = 0
+        self._at_first: Usage | None = None  # what had been used when the first heap came
         granted = stream.stats.socket_buffer // 2
         if granted < stream.DEFAULT_UDP_BUFFER_SIZE:
             wanted = stream.DEFAULT_UDP_BUFFER_SIZE
@@ -241,6 +242,7 @@ class _Arrivals:
             if self._first_ns == 0:
                 self._first_ns = self._last_ns
                 self._bytes_before = self._stream.stats.payload_bytes
+                self._at_first = Usage.now()
             yield came
             del came  # whose memory the next one may need
 
@@ -311,6 +313,8 @@ class _Arrivals:
 
     def _record(self, stats: Mapping[str, int]) -> dict[str, object]:
         chapter = re.match(r"tut_(\d+)", PROGRAM)
+        now = Usage.now()
+        used = now - (self._at_first or now)
         return {
             "chapter": int(chapter[1]) if chapter else 0,
             "program": PROGRAM,
@@ -320,6 +324,9 @@ class _Arrivals:
             "heaps_not_understood": self.not_understood,
             "elapsed_ns": self._last_ns - self._first_ns,
             "timed_bytes": stats["payload_bytes"] - self._bytes_before,
+            "cpu_user_ns": used.cpu_user_ns,
+            "cpu_system_ns": used.cpu_system_ns,
+            "context_switches": used.context_switches,
             **{f"packets_{name}": count for name, count in _fates(stats)},
             **{name: stats[name] for name in _OTHERS},
             **(self._pool_counts(self._pool) if self._pool is not None else {}),
