@@ -66,6 +66,8 @@ class Setting:
                     setting.options += ["-r", x]
                 case [x, "ms", "a", "heap"]:
                     setting.options += ["--sleep-ms", x]
+                case ["no", "thread"]:
+                    setting.options += ["--no-thread"]
                 case ["full", "ring", "drops"]:
                     setting.options += ["--drop-when-full"]
                 case _:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import spead_tutorial
-from bench import losing, receivers
+from bench import lateness, losing, receivers
 from bench.peers import (
     TIMEOUT_S,
     Installations,
@@ -25,7 +25,7 @@ from bench.peers import (
     take_timeline,
 )
 from bench.status import is_noisy
-from bench.sweeps import LOST, RECEIVERS, Size, Sweep
+from bench.sweeps import LOST, ONE_BY_ONE, RECEIVERS, Size, Sweep
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
@@ -234,6 +234,8 @@ def measure(
             heaps = _heaps(step.case, plan.size, warm_up)
             if step.case.program == LOST:
                 return losing.take(lab, step, heaps)
+            if ONE_BY_ONE in step.case.words:
+                return lateness.take(lab, step, heaps)
             if step.case.program in RECEIVERS:
                 return receivers.take(lab, step, heaps)
             return take(

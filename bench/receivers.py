@@ -164,7 +164,7 @@ def _number(case: Case, word: str) -> str | None:
     return next((one[1] for one in found if one), None)
 
 
-def _rate(case: Case) -> float | None:
+def rate_of(case: Case) -> float | None:
     """Return the bytes of packets in a second that a case is sent; None where it has a window."""
     asked = _number(case, "N GB/s")
     return None if asked is None else float(asked) * 1e9
@@ -190,7 +190,7 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
     more += ["--fill"] * ("checked" in case.words)
     more += ["--describe"] * (find_receiver(case.program) is not None)
     more += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
-    return delivery.blast(case, heaps, *more, rate=_rate(case), payload=payload)
+    return delivery.blast(case, heaps, *more, rate=rate_of(case), payload=payload)
 
 
 # ---- A sample ----
@@ -210,7 +210,7 @@ def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Receiv
         chapter=receiver.number if receiver else 0,
         asked=asked,
         warm_up=_warm_up(case),
-        lossless=asked is None and _rate(case) is None and SPOILT not in case.words,
+        lossless=asked is None and rate_of(case) is None and SPOILT not in case.words,
     )
 
 
@@ -248,12 +248,17 @@ def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listeni
 
 def _chapter(lab: Lab, case: Case, receiver: Receiver, core: int | None) -> Listening:
     """Start a chapter's program; it listens at a port of its own."""
-    with lab.socket() as free:
-        free.bind((_LOOPBACK, 0))
-        port = free.getsockname()[1]
-    argv, at = program(case.program, case.language), f"{_LOOPBACK}:{port}"
+    host, port = free_port(lab)
+    argv, at = program(case.program, case.language), f"{host}:{port}"
     silence = "-t", _SILENCE_S
     return listening(lab, receiver, argv, case.heap_size, at, *silence, text=False, core=core)
+
+
+def free_port(lab: Lab) -> tuple[str, int]:
+    """Return an address of the lab's loopback that nothing listens at."""
+    with lab.socket() as free:
+        free.bind((_LOOPBACK, 0))
+        return _LOOPBACK, int(free.getsockname()[1])
 
 
 def _socket_of(pid: int, name: str) -> socket.socket:

@@ -33,6 +33,8 @@ RECEIVERS = (*ALONE, LOST, *(one.name for one in catalogue.RECEIVERS))
 TURNS = "in turns"
 #: And another: some of the packets are lost, and some come in another order.
 SPOILT = "spoilt"
+#: And another: each heap is sent when the result of the one before is there, by `bench.lateness`.
+ONE_BY_ONE = "one by one"
 #: What the bare loop is called, that belongs to the first.
 BARE = "receive_bare"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

@@ -23,6 +23,7 @@ def parse_options() -> argparse.Namespace:
         "-r", type=int, default=4, metavar="HEAPS", help="that the ring has room for"
     )
     parser.add_argument("--drop-when-full", action="store_true", help="what it has no room for")
+    parser.add_argument("--no-thread", action="store_true", help="but this one, which works, too")
     parser.add_argument("--sleep-ms", type=float, default=0, help="how long each heap is worked at")
     parser.add_argument("--socket", type=int, required=True, metavar="FD", help="that is bound")
     return parser.parse_args()
@@ -32,7 +33,8 @@ def main() -> None:
     options = parse_options()
     logging.basicConfig(level=logging.ERROR)  # of what is lost, the counts are told at the end
     ring = recv.RingStreamConfig(heaps=options.r, drop_when_full=options.drop_when_full)
-    stream = recv.Stream(spead_tutorial.ThreadPool(), ring_config=ring)
+    thread_pool = None if options.no_thread else spead_tutorial.ThreadPool()
+    stream = recv.Stream(thread_pool, ring_config=ring)
     with socket.socket(fileno=options.socket) as sock:
         stream.add_udp_reader(sock, max_size=max(9200, options.p))
     print("receive_lost: listening on its socket", file=sys.stderr, flush=True)

@@ -27,6 +27,8 @@ One that names no record, no sample or several points is an error. For instance,
                                                             messages, or its burst
     {lossless}`c tut_7_recv_power 1MiB p9000`       a receiver's highest payload rate without loss
                                                     and its interval, of receive-lossless
+    {late}`tut-17 c tut_17_recv_hot "1 GB/s, one by one"`   a median time from a heap's last packet
+                                                    until its result is there
     {fact}`cpu`, {fact}`cpu tut-8`       a fact of the machine, or of that of a record
 
 What chooses samples is the name of a record and any of: an implementation (``ours``, which is
@@ -352,6 +354,16 @@ def time_per_heap(text: str) -> Said:
     return _say(micros, _rounded_text, choice.record, _US)
 
 
+def late(text: str) -> Said:
+    choice = _one(text)
+
+    def value(sample: Sample) -> float | None:
+        ns = _count(sample, "lateness_ns")
+        return None if ns is None else ns / 1e3
+
+    return _say(_estimate(value, choice), _rounded_text, choice.record, _US)
+
+
 def per_gb(text: str) -> Said:
     _, choice = _field(text, ("cpu",))
 
@@ -453,8 +465,8 @@ def _factor(value: float) -> str:
 
 
 _ROLES = (
-    *(at_best, busy, fact, gain, lossless, of_ceiling, per_gb, per_heap, rate, share, spacing),
-    *(time_per_heap, took, total, width),
+    *(at_best, busy, fact, gain, late, lossless, of_ceiling, per_gb, per_heap, rate, share),
+    *(spacing, time_per_heap, took, total, width),
 )
 #: What each role says; its name is the function's.
 SAYS: dict[str, Callable[[str], Said]] = {say.__name__.replace("_", "-"): say for say in _ROLES}

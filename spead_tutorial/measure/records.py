@@ -416,6 +416,9 @@ class Received(Sample, frozen=True, kw_only=True):
         The longest of these waits.
     socket_buffer_bytes : int or None
         What the receiver's socket has room for, with what the kernel needs besides.
+    lateness_ns : int or None
+        Where heaps are sent one by one: the median time from a heap's last packet until its result
+        is there.
     """
 
     received_heaps: Count | None = None
@@ -429,6 +432,7 @@ class Received(Sample, frozen=True, kw_only=True):
     ring_waits: Count | None = None
     longest_ring_wait_ns: Count | None = None
     socket_buffer_bytes: Count | None = None
+    lateness_ns: int | None = None
 
 
 class Timeline(Taken, frozen=True):

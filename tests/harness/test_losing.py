@@ -42,6 +42,11 @@ WHERE = [
         "ring_dropped_packets",
         lambda one: (one.ring_waits, one.incomplete_packets) == (0, 0),
     ),
+    (
+        "0.1 GB/s, no thread, 10 ms a heap, buffer of 128 KiB",
+        "received_dropped",
+        lambda one: one.ring_waits == 0,
+    ),
     pytest.param("0.1 GB/s", None, lambda one: one.incomplete_packets == 0, marks=thorough),
     pytest.param(
         "0.1 GB/s, ring of 1, 100 ms a heap, buffer of 128 KiB",
