@@ -339,7 +339,7 @@ def _lossless() -> Sweep:
                 *_ours(
                     *(
                         one.name
-                        for one in catalogue.RECEIVERS
+                        for one in catalogue.CHAINED
                         if one.number not in _LEFT_OUT.get(point, ())
                     )
                 ),
@@ -370,6 +370,30 @@ def _pools() -> Sweep:
         _cross(_ours(POOL), heap_size=[large], heaps=[20]),
         _cross(_ours(POOL), heap_size=[MIB], heaps=[1000], variant=buffers),
         quick=_heaps_of(64 * KIB, MIB, large),
+    )
+
+
+#: Of whom it is asked whether a thread for the stream is worth it, and the last one has none.
+_THREADED = ("tut_7_recv_power", POOL, "tut_17_recv_hot")
+#: How long each heap of 4 MiB is worked at: one comes every 84 ms, and the buffer lasts for 21.
+_WORK_MS = (10, 20, 40, 60)
+
+
+def _hot() -> Sweep:
+    """With a thread that reads the socket and without: rates, results one by one, longer work."""
+    work = [f"0.05 GB/s, buffer of 1024 KiB, {n} ms a heap" for n in _WORK_MS]
+    threads = ("", "no thread")
+    return _sweep(
+        "tut-17",
+        "receiving with a thread for the stream, and without",
+        _cross(_ours(*_THREADED), search=[True]),
+        _cross(_ours(*_THREADED), variant=[joined("1 GB/s", ONE_BY_ONE)], heaps=[200]),
+        _cross(
+            [(OURS, "python", LOST)],
+            heap_size=[4 * MIB],
+            variant=[joined(words, thread) for words in work for thread in threads],
+            heaps=[20],
+        ),
     )
 
 
@@ -504,6 +528,7 @@ SWEEPS = (
         "where packets are lost, each place in its turn",
         _cross([(OURS, "python", LOST)], variant=_LOSSES, heaps=[200]),
     ),
+    _hot(),
     _in_cpp(),
 )
 

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 __all__ = [
     "BESIDE_LADDER",
+    "CHAINED",
     "CHAPTERS",
     "LADDER",
     "LANGUAGES",
@@ -324,7 +325,16 @@ RECEIVERS = (
         "small heaps are gathered in chunks of about 1 MiB",
         "H",
     ),
+    Receiver(
+        17,
+        "tut_17_recv_hot",
+        "Receive where the data is read",
+        "the thread that computes the power reads the socket",
+    ),
 )
+
+#: Those whose highest rates without loss are chained, each after the one before.
+CHAINED = RECEIVERS[:4]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -616,6 +626,14 @@ RECEIVING = (
         "tut_12_recv_chunks",
         8192,
         gathers=True,
+    ),
+    ReceiverExercise(
+        "The skeleton has a thread that reads the socket, and another that computes the power. Have"
+        " one thread do both.",
+        "A stream without a thread pool has no thread: it reads its socket when it is asked for a"
+        " heap.",
+        "tut_17_recv_hot",
+        1 << 20,
     ),
 )
 
