@@ -296,6 +296,7 @@ PICTURES = (
         peers=_peers(_CHUNKS, ": in chunks", TURNS)[:1],
         rate=_RECEIVED,
     ),
+    Picture("tut-17-recv-hot.svg", "tut-17", plots.lost),
 )
 
 

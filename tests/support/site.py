@@ -15,6 +15,7 @@ _BLOCKS = {"code", "code-block", "code-cell", "sourcecode"}
 
 #: Rates that are typed, as they have not been measured.
 CHOSEN = {
+    "0.05 GB/s": "what chapter 17's program is sent while it works",
     "100 MB/s": "the rate that chapter 2 asks for",
     "200 MB/s": "what chapter 6's slow listener reads",
     "1 GB/s": "an example of what somebody may need",

@@ -10,7 +10,7 @@ from spead_tutorial.results.plots.ladder import ladder
 from spead_tutorial.results.plots.memory import causes, memory
 from spead_tutorial.results.plots.parts import lost, where
 from spead_tutorial.results.plots.pipeline import pipeline
-from spead_tutorial.results.plots.receiving import loss, receivers_ladder, receiving, threads
+from spead_tutorial.results.plots.receiving import loss, receivers_ladder, receiving
 from spead_tutorial.results.plots.render import (
     Draw,
     MissingError,
@@ -53,7 +53,6 @@ __all__ = [
     "save",
     "save_for_site",
     "spacing",
-    "threads",
     "timeline",
     "where",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from spead_tutorial.measure import search
 from spead_tutorial.measure.analysis import OTHER, PARTS, Kind, Thread, split_times
 from spead_tutorial.measure.records import OURS, Received, Recording, Series, joined
 from spead_tutorial.results.plots import facts
@@ -164,6 +165,7 @@ _FATE_BAR, _FATE_PITCH, _FATE_LETTER = 0.22, 0.3, 0.09
 
 def lost(recording: Recording, theme: Theme) -> Drawn:
     """Draw what became of the packets that were sent into each bottleneck."""
+    recording = search.settled(recording)  # which it may have, of the same rounds
     cases = _cases(recording)
     labels = [label_height(theme, _counters(point)) for point in cases.values()]
     height = sum(label + _FATE_PITCH for label in labels)

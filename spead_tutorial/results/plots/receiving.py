@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import TYPE_CHECKING
 
-from spead_tutorial.chapters.catalogue import CHAINED, MEASURED, RECEIVERS, Receiver
+from spead_tutorial.chapters.catalogue import CHAINED, MEASURED, RECEIVERS
 from spead_tutorial.measure import search, stats
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import Estimate, differs
@@ -20,7 +20,7 @@ from spead_tutorial.results.units import bytes_text, number, size, thousands
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["loss", "receivers_ladder", "receiving", "threads"]
+__all__ = ["loss", "receivers_ladder", "receiving"]
 
 #: The socket is filled while the receiver is stopped: what is timed is the receiver alone.
 _HOW = "receive", "in turns"
@@ -126,23 +126,11 @@ _BESIDE = (
 
 def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
     """Draw the highest rate without loss, chapter by chapter, a panel for each pair of sizes."""
-    return _steps_of(CHAINED, "receive-lossless", recording, theme)
-
-
-def threads(recording: Recording, theme: Theme) -> Drawn:
-    """Draw the same of the chapters with a thread for the stream, and of the one without."""
-    hot = [one for one in RECEIVERS if one.number in (7, 9, 17)]
-    return _steps_of(hot, "tut-17", recording, theme)
-
-
-def _steps_of(
-    chapters: Sequence[Receiver], sweep: str, recording: Recording, theme: Theme
-) -> Drawn:
     settled = search.settled(recording)
     found = _by_sizes(settled)
-    ours = [Series(OURS, language, one.name) for one in chapters for language in MEASURED]
+    ours = [Series(OURS, language, one.name) for one in CHAINED for language in MEASURED]
     there = dict.fromkeys(series for points in found.values() for series in points)
-    facts.require(there, ours, sweep)
+    facts.require(there, ours, "receive-lossless")
     sheet = draw_steps(
         theme,
         _gained(found),
