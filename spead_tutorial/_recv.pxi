@@ -368,7 +368,7 @@ cdef class ReceiveStream:
         return check_generation(self.made)
 
     def _add_udp(self, str host, port, max_size, buffer_size, str interface_address,
-                 interface_index, bint gro):
+                 interface_index, bint gro, bint reuse_port):
         cdef spt_error err
         cdef spt_status status
         cdef spt_endpoint endpoint
@@ -386,6 +386,7 @@ cdef class ReceiveStream:
         config.interface_address = interface
         config.interface_index = interface_index
         config.gro = gro
+        config.reuse_port = reuse_port
         with nogil:
             status = spt_recv_stream_add_udp(self.stream, &endpoint, &config, &err)
         self.added(status, &err)
@@ -561,8 +562,12 @@ cdef class ReceiveStream:
             spt_recv_stream_stop(self.stream)
         self.buffers.clear()
 
-    def _port(self):
-        """The port that is received from: that of the reader that was added last."""
+    @property
+    def port(self):
+        """The UDP port that is received from: that of the reader that was added last.
+
+        The system may have chosen it. 0 without a socket, and after `stop`.
+        """
         cdef int port
         self.check_made()
         with nogil:

@@ -80,7 +80,7 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         size_t max_size, buffer_size
         const char *interface_address
         unsigned interface_index
-        bint gro
+        bint gro, reuse_port
 
     ctypedef struct spt_receive_stats:
         uint64_t datagrams, bytes, messages, calls, in_place, dropped, buffer_size

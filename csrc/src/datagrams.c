@@ -249,10 +249,17 @@ void spti_datagrams_right(spti_datagrams *d, const spti_guess *guess, size_t n_r
 /* ---- Setting up ---- */
 
 static spt_status bind_socket(const spti_datagrams *d, const struct sockaddr_storage *address,
-                              socklen_t length, const spt_endpoint *endpoint, spt_error *err)
+                              socklen_t length, const spt_endpoint *endpoint, bool reuse_port,
+                              spt_error *err)
 {
     if (bind(d->fd, (const struct sockaddr *)address, length) == 0)
         return SPT_OK;
+    if (errno == EADDRINUSE && reuse_port)
+        return spti_fail_errno(err,
+                               "port %d is in use by a socket that does not share it (reuse_port), "
+                               "or by another user (ss -ulpne says who): end that, or choose "
+                               "another port",
+                               endpoint->port);
     if (errno == EADDRINUSE)
         return spti_fail_errno(err,
                                "port %d is in use: end what listens there (ss -ulpn says what), "
@@ -274,11 +281,18 @@ static spt_status open_bound(spti_datagrams *d, const spt_endpoint *endpoint,
         ((struct sockaddr_in6 *)&address)->sin6_scope_id = config->interface_index;
     SPTI_TRY(spti_udp_open(address.ss_family, &d->fd, err));
     bool group = spti_udp_is_multicast(&address);
+    if (group && config->reuse_port)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "reuse_port is not for multicast groups such as '%.60s': every socket "
+                         "gets all of a group's packets without it",
+                         named.host);
+    if (config->reuse_port)
+        SPTI_TRY(spti_udp_set(d->fd, SOL_SOCKET, SO_REUSEPORT, 1, "shared port", err));
     if (group) /* which several may listen to */
         setsockopt(d->fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     /* Before anything can come; what there is, the statistics say. */
     SPTI_TRY(spti_udp_set_buffer(d->fd, SO_RCVBUF, config->buffer_size, err));
-    SPTI_TRY(bind_socket(d, &address, length, &named, err));
+    SPTI_TRY(bind_socket(d, &address, length, &named, config->reuse_port, err));
     return group ? spti_udp_join(d->fd, &address, config->interface_address, err) : SPT_OK;
 }
 

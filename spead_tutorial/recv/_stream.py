@@ -112,6 +112,7 @@ class Readers(ReceiveStream):
         bind_hostname: str = "",
         *,
         gro: bool = True,
+        reuse_port: bool = False,
     ) -> None: ...
     @overload
     def add_udp_reader(
@@ -156,10 +157,21 @@ class Readers(ReceiveStream):
             allow more. All have ``gro=True``: the kernel may hand over runs of equal packets as
             one (generic receive offload).
 
+            The first form has ``reuse_port=False``, too. Sockets that are opened with
+            ``reuse_port=True`` by one user share a port (``SO_REUSEPORT``). The kernel chooses a
+            socket for each flow, which is what one socket sends, by a hash of its addresses and
+            ports. So a heap that one sender sends stays whole; several flows may go to one
+            socket, and none to another. A socket that is read too slowly drops, and no other
+            does. When a socket is opened or closed, the kernel chooses anew for all flows: heaps
+            that are on their way may be cut in two, so open all before anything is sent, and stop
+            the streams when all has come. Other programs of the same user can join in, and take a
+            share. `port` is what 0 has become, for those that follow.
+
         Raises
         ------
         OSError
-            Where the port is in use, or cannot be listened on (a RuntimeError, too).
+            Where the port is in use, or cannot be listened on (a RuntimeError, too): all who
+            share a port must do so with ``reuse_port=True``, and be one user.
         ValueError
             For a name that cannot be looked up, or a value out of its range.
         TypeError
@@ -195,8 +207,9 @@ class Readers(ReceiveStream):
         bind_hostname: str = "",
         *,
         gro: bool = True,
+        reuse_port: bool = False,
     ) -> None:
-        self._listen(bind_hostname, port, max_size, buffer_size, "", 0, gro)
+        self._listen(bind_hostname, port, max_size, buffer_size, "", 0, gro, reuse_port)
 
     def _add_group(
         self,
@@ -213,7 +226,7 @@ class Readers(ReceiveStream):
             address, index = interface_address, interface_index
         else:  # the form for IPv6, whose fifth is the index
             address, index = "", interface_address
-        self._listen(multicast_group, port, max_size, buffer_size, address, index, gro)
+        self._listen(multicast_group, port, max_size, buffer_size, address, index, gro, False)
 
     def _listen(
         self,
@@ -224,9 +237,11 @@ class Readers(ReceiveStream):
         interface_address: str,
         interface_index: int,
         gro: bool,
+        reuse_port: bool,
     ) -> None:
         before = self._counts()["socket_buffer"]
-        self._add_udp(host, port, max_size, buffer_size, interface_address, interface_index, gro)
+        self._add_udp(host, port, max_size, buffer_size, interface_address, interface_index, gro,
+                      reuse_port)  # fmt: skip
         self._warn_of_buffer(before, buffer_size)
 
     def _warn_of_buffer(self, before: int, buffer_size: int) -> None:
@@ -235,7 +250,7 @@ class Readers(ReceiveStream):
             _log.warning(
                 "the receive buffer of port %d has %d bytes, not %d: allow more with"
                 " 'sysctl -w net.core.rmem_max=%d'",
-                self._port(), granted, buffer_size, buffer_size,
+                self.port, granted, buffer_size, buffer_size,
             )  # fmt: skip
 
     @overload

@@ -218,11 +218,12 @@ place, asked, answered = held()
 looking = threading.Event()
 
 class Stream(recv.ChunkRingStream):
-    def _port(self):
+    @property
+    def port(self):
         self.add_buffer_reader(heap(0))
         asked.wait()
         looking.set()
-        return super()._port()
+        return super().port
 
 def answer():
     looking.wait()

@@ -10,6 +10,7 @@ import os
 import pickle
 import re
 import socket
+import time
 from pathlib import Path
 
 import numpy as np
@@ -235,3 +236,33 @@ def test_a_stream_without_a_thread_starts_none_and_reads_only_what_it_is_asked_f
         assert receiver.stats.packets_received == 0
         assert receiver.get_nowait().cnt == 1
         assert len(os.listdir("/proc/self/task")) == before
+
+
+def test_sockets_share_a_port_and_the_heaps_of_each_sender_go_to_one_of_them(pool):
+    def listen(port, *, reuse_port=True):
+        made = recv.Stream(pool, ring_config=recv.RingStreamConfig(heaps=40))
+        made.add_udp_reader(port, 9200, 4 << 20, "127.0.0.1", reuse_port=reuse_port)
+        return made
+
+    first = listen(0)
+    second = listen(first.port)
+    assert second.port == first.port != 0
+    with pytest.raises(OSError, match="is in use"):
+        listen(first.port, reuse_port=False)
+    heaps = {first: [], second: []}
+    for sender in range(32):  # of which one at least goes to either
+        with send.UdpStream(None, [("127.0.0.1", first.port)]) as stream:
+            items = group()
+            items["samples"].value = samples(0)
+            for cnt in (2 * sender, 2 * sender + 1):
+                items["timestamp"].value = cnt
+                stream.send_heap(items.get_heap(), cnt=cnt)
+    while sum(stream.stats.heaps_complete for stream in heaps) < 64:
+        time.sleep(0)
+    for stream, got in heaps.items():
+        stream.stop()
+        got += [heap.cnt for heap in stream]
+        assert 0 < len(got) == stream.stats.heaps_complete
+        assert stream.stats.incomplete_heaps_flushed == stream.stats.socket_dropped == 0
+    first_of = [{cnt // 2 for cnt in got} for got in heaps.values()]
+    assert first_of[0].isdisjoint(first_of[1])

@@ -601,10 +601,23 @@ typedef struct spt_receive_config {
      * in udp(7)) where it can.
      */
     bool gro;
+    /**
+     * Share the port with other sockets that are opened with this, by the same user
+     * (``SO_REUSEPORT`` in socket(7)); not for multicast groups, of which every socket gets all.
+     *
+     * The kernel chooses a socket for each flow, which is what one socket sends, by a hash of its
+     * addresses and ports: a heap that one sender sends stays whole, and it may be that several
+     * flows go to one socket, and none to another. Each socket has a buffer of its own: where a
+     * slow reader lets it fill, it drops, and the others do not. When a socket is opened or closed
+     * the kernel chooses anew for all flows: heaps that are on their way then may be cut in two.
+     * So open all of them before anything is sent, and close them when all has come. Other
+     * programs of the same user can join in, and take a share.
+     */
+    bool reuse_port;
 } spt_receive_config;
 
-/** The defaults: packets of up to 9200 bytes, a receive buffer of 8 MiB, GRO. */
-#define SPT_RECEIVE_CONFIG_DEFAULT {9200, 8388608, NULL, 0, true}
+/** The defaults: packets of up to 9200 bytes, a receive buffer of 8 MiB, GRO, no shared port. */
+#define SPT_RECEIVE_CONFIG_DEFAULT {9200, 8388608, NULL, 0, true, false}
 
 /** The defaults for TCP, of which all that follows ``buffer_size`` means nothing: packets of up to
  * 65536 bytes, a receive buffer of 208 KiB. */
