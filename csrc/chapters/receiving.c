@@ -15,7 +15,11 @@ enum { INTERRUPTED = 128 + SIGINT }; /* the status that a shell has for it */
 
 /* ---- Options ---- */
 
-enum { LARGEST_HEAP = (1 << 30) - 8192, MOST_BUFFERS = 1000 }; /* of a stream, with descriptors */
+enum {
+    LARGEST_HEAP = (1 << 30) - 8192,
+    MOST_BUFFERS = 1000,
+    MOST_SOCKETS = 256
+}; /* of a stream, with descriptors */
 
 /* The text is cut in two where the host ends. */
 static spt_endpoint place(char *text)
@@ -37,13 +41,15 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
                                                struct receiver_options usual)
 {
     struct receiver_options o = usual;
-    char *where = NULL, accepted[3] = "";
+    char *where = NULL, accepted[4] = "";
     o.endpoint = (spt_endpoint){"", 8888};
     o.silence_s = 5;
     if (usual.heap_size > 0)
         strcat(accepted, "H");
     if (usual.buffers > 0)
         strcat(accepted, "b");
+    if (usual.sockets > 0)
+        strcat(accepted, "s");
     const struct word words[] = {
         {"[HOST:]PORT", NULL, "address and UDP port to listen on (any, 8888)", WORD_TEXT, &where,
          .optional = true},
@@ -54,6 +60,8 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
         {"-b, --buffers", "COUNT",
          "heaps that the pool has memory for (%); 0 for none,\nso that each gets new memory",
          WORD_SIZE, &o.buffers, .range = {0, MOST_BUFFERS}, .only = 'b'},
+        {"-s, --sockets", "COUNT", "sockets on the port, each with a thread (%)", WORD_SIZE,
+         &o.sockets, .range = {1, MOST_SOCKETS}, .only = 's'},
         {"--json", NULL, "print a JSON object, not the heaps", WORD_ON, .to = &o.json},
         {"--text", NULL, "with --json: print the heaps, too", WORD_ON, .to = &o.text},
         {NULL},
@@ -85,10 +93,48 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+/* Add what is reported of a stream to that of others. */
+static void add_stats(spt_recv_stats *all, const spt_recv_stats *one)
+{
+    for (int i = 0; i < SPT_N_FATES; i++)
+        all->account.fates[i] += one->account.fates[i];
+    all->account.placed_bytes += one->account.placed_bytes;
+    all->account.heaps_begun += one->account.heaps_begun;
+    all->account.heaps_complete += one->account.heaps_complete;
+    all->account.heaps_evicted += one->account.heaps_evicted;
+    all->account.heaps_flushed += one->account.heaps_flushed;
+    all->account.heaps_dropped += one->account.heaps_dropped;
+    all->sockets.datagrams += one->sockets.datagrams;
+    all->sockets.messages += one->sockets.messages;
+    all->sockets.dropped += one->sockets.dropped;
+    all->sockets.buffer_size += one->sockets.buffer_size;
+    all->after_end += one->after_end;
+    all->ring_waits += one->ring_waits;
+    if (one->longest_ring_wait_ns > all->longest_ring_wait_ns)
+        all->longest_ring_wait_ns = one->longest_ring_wait_ns;
+}
+
+/* A stream sees gaps where heaps go to other sockets. What is missing is what no socket has seen;
+ * the end is no heap. */
+static uint64_t never_begun(const struct heaps *heaps, const spt_account *account)
+{
+    uint64_t begun = account->heaps_begun - account->heaps_dropped;
+    uint64_t wanted = heaps->step > 0 ? (heaps->highest - heaps->lowest) / heaps->step + 1 : 0;
+    return wanted > begun ? wanted - begun : 0;
+}
+
 static spt_recv_stats stats_of(const struct heaps *heaps)
 {
-    spt_recv_stats stats;
-    spt_recv_stream_stats(heaps->stream, &stats);
+    spt_recv_stats stats = {0}, one;
+    if (heaps->sockets == NULL) {
+        spt_recv_stream_stats(heaps->stream, &stats);
+        return stats;
+    }
+    for (size_t i = 0; i < heaps->n_sockets; i++) {
+        spt_recv_stream_stats(heaps->sockets[i].stream, &one);
+        add_stats(&stats, &one);
+    }
+    stats.account.heaps_never_begun = never_begun(heaps, &stats.account);
     return stats;
 }
 
@@ -118,10 +164,13 @@ static void heed_interrupt(struct heaps *heaps)
     spt_recv_stream_stop(heaps->stream);
 }
 
-struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *options)
+struct heaps heaps_of_one(spt_recv_stream *stream, const struct receiver_options *options,
+                          struct together *together)
 {
-    struct heaps heaps = {.stream = stream, .options = options};
+    struct heaps heaps = {.stream = stream, .options = options, .together = together};
     heaps.faults_before = usage_now().page_faults;
+    if (together != NULL && together->told)
+        return heaps;
     uint64_t granted = stats_of(&heaps).sockets.buffer_size / 2;
     if (granted < BUFFER_SIZE)
         fprintf(stderr,
@@ -131,27 +180,91 @@ struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *op
     take_interrupts();
     fprintf(stderr, "%s: listening on port %d\n", program_invocation_short_name,
             options->endpoint.port);
+    if (together != NULL)
+        together->told = true;
     return heaps;
 }
 
-/* End the stream if nothing has come for some time: the stop heap may be lost. */
+struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *options)
+{
+    return heaps_of_one(stream, options, NULL);
+}
+
+static struct together *together_of(struct heaps *heaps)
+{
+    return heaps->together != NULL ? heaps->together : &heaps->alone;
+}
+
+static void note_that_something_came(struct heaps *heaps, int64_t now)
+{
+    __atomic_store_n(&together_of(heaps)->since_ns, now, __ATOMIC_SEQ_CST);
+}
+
+/* End the stream if nothing has come for some time: the stop heap may be lost, or has come to
+ * another socket. Those that have ended earlier keep theirs: closing one moves flows. */
 static void look(struct heaps *heaps)
 {
     heed_interrupt(heaps);
     uint64_t came = stats_of(heaps).sockets.datagrams;
     int64_t now = now_ns();
-    if (came != heaps->came || came == 0) {
+    if (came != heaps->came) {
         heaps->came = came;
-        heaps->since_ns = now;
-    } else if ((double)(now - heaps->since_ns) >= heaps->options->silence_s * 1e9) {
-        heaps->silent = true;
+        note_that_something_came(heaps, now);
+        return;
+    }
+    bool ended = __atomic_load_n(&together_of(heaps)->ended, __ATOMIC_SEQ_CST);
+    int64_t since = __atomic_load_n(&together_of(heaps)->since_ns, __ATOMIC_SEQ_CST);
+    double patience_ns = ended ? LOOK_NS : heaps->options->silence_s * 1e9;
+    if (since > 0 && (double)(now - since) >= patience_ns) {
+        heaps->silent = !ended;
         spt_recv_stream_stop(heaps->stream);
     }
+}
+
+static uint64_t common_divisor(uint64_t a, uint64_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* The counts of some heaps are among those of others. */
+static void join_counts(struct heaps *all, uint64_t lowest, uint64_t highest, uint64_t step)
+{
+    uint64_t apart = lowest < all->lowest ? all->lowest - lowest : lowest - all->lowest;
+    all->step = common_divisor(common_divisor(all->step, step), apart);
+    all->lowest = lowest < all->lowest ? lowest : all->lowest;
+    all->highest = highest > all->highest ? highest : all->highest;
+}
+
+struct heaps heaps_of_all(const struct heaps *sockets, size_t n)
+{
+    struct heaps all = sockets[0];
+    all.sockets = sockets;
+    all.n_sockets = n;
+    for (size_t i = 1; i < n; i++) {
+        const struct heaps *one = &sockets[i];
+        if (one->n == 0)
+            continue;
+        if (all.n == 0)
+            all.lowest = all.highest = one->lowest;
+        join_counts(&all, one->lowest, one->highest, one->step);
+        if (all.n == 0 || one->first_ns < all.first_ns) {
+            all.first_ns = one->first_ns;
+            all.at_first = one->at_first;
+        }
+        all.last_ns = one->last_ns > all.last_ns ? one->last_ns : all.last_ns;
+        all.n += one->n;
+        all.bytes_before += one->bytes_before;
+        all.not_understood += one->not_understood;
+        all.interrupted |= one->interrupted;
+    }
+    all.silent = !all.together->ended && !all.interrupted;
+    return all;
 }
 
 static void note_arrival(struct heaps *heaps)
 {
     heaps->last_ns = now_ns();
+    note_that_something_came(heaps, heaps->last_ns);
     if (heaps->first_ns == 0) {
         heaps->first_ns = heaps->last_ns;
         heaps->bytes_before = stats_of(heaps).account.placed_bytes;
@@ -166,10 +279,15 @@ spt_received_heap *next_heap(struct heaps *heaps)
     heed_interrupt(heaps);
     while ((status = spt_recv_stream_get(heaps->stream, LOOK_NS, &heap)) == SPT_PENDING)
         look(heaps);
-    if (status != SPT_OK)
+    if (status != SPT_OK) {
+        if (!heaps->silent && !heaps->interrupted)
+            __atomic_store_n(&together_of(heaps)->ended, true, __ATOMIC_SEQ_CST);
         return NULL;
+    }
     note_arrival(heaps);
-    heaps->n++;
+    if (heaps->n++ == 0)
+        heaps->lowest = heaps->highest = heap->cnt;
+    join_counts(heaps, heap->cnt, heap->cnt, 0);
     return heap;
 }
 
@@ -343,6 +461,9 @@ static void print_account(const struct heaps *heaps, const spt_recv_stats *stats
     if (arriving > 0)
         printf(", %" PRIu64 " still arriving", arriving);
     printf("\nsocket: %" PRIu64 " dropped\n", stats->sockets.dropped);
+    for (size_t i = 0; i < heaps->n_sockets; i++)
+        printf("socket %zu: %zu heaps, %" PRIu64 " dropped\n", i + 1, heaps->sockets[i].n,
+               stats_of(&heaps->sockets[i]).sockets.dropped);
     if (heaps->not_understood > 0)
         printf(
             "heaps not understood: %zu (their descriptors did not arrive, or say something else)\n",
@@ -430,6 +551,17 @@ static const char *trouble_of_chunks(const struct heaps *heaps, const struct chu
 
 /* ---- The whole of it ---- */
 
+static void print_sockets(const struct heaps *heaps)
+{
+    const char *before = ", \"sockets\": [";
+    for (size_t i = 0; i < heaps->n_sockets; i++, before = ", ") {
+        spt_receive_stats socket = stats_of(&heaps->sockets[i]).sockets;
+        printf("%s{\"heaps\": %zu, \"datagrams\": %" PRIu64 ", \"dropped\": %" PRIu64 "}", before,
+               heaps->sockets[i].n, socket.datagrams, socket.dropped);
+    }
+    putchar(']');
+}
+
 static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
                          const struct chunk_counts *chunks)
 {
@@ -484,6 +616,8 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
     }
     if (heaps->chunks != NULL)
         print_chunk_record(chunks);
+    if (heaps->sockets != NULL)
+        print_sockets(heaps);
     puts("}");
 }
 

@@ -20,7 +20,7 @@ struct receiver_options {
     spt_endpoint endpoint; /* where to listen; "" for any address of this machine */
     double silence_s;
     bool json, text; /* text: say what comes, which json alone does not */
-    size_t heap_size, buffers;
+    size_t heap_size, buffers, sockets;
 };
 
 /* Read the command line. Of the defaults only those are the program's that are sizes. */
@@ -31,6 +31,13 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
 void say(const struct receiver_options *options, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* What several sockets on one port share. The stop heap comes to one of them, and silence is not
+ * that of one: so they end together, a moment after nothing comes to any. */
+struct together {
+    int64_t since_ns; /* atomic: when something came last; 0 before */
+    bool ended, told; /* ended, atomic: one had the stop heap */
+};
+
 /* The heaps that a stream receives; the program counts those that it does not understand. */
 struct heaps {
     spt_recv_stream *stream;
@@ -40,17 +47,28 @@ struct heaps {
     size_t n;
     bool silent, interrupted; /* how it has ended, if not by the stop heap */
     uint64_t came;
-    int64_t since_ns, first_ns, last_ns;
+    int64_t first_ns, last_ns;
     uint64_t bytes_before;
     int64_t faults_before;
     struct usage at_first;  /* what had been used when the first heap came */
     spt_chunk_ring *chunks; /* of a stream that fills chunks, whose place function counts those
                              * heaps that are of another size; or NULL */
+    struct together alone, *together;
+    uint64_t lowest, highest, step; /* of the counts of the heaps that came */
+    const struct heaps *sockets;    /* which these are the heaps of; or NULL */
+    size_t n_sockets;
 };
 
 /* Those of a stream that has its reader already. From then on Ctrl-C is an end, too: it stops the
  * stream, and the program goes on with what has come whole. */
 struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *options);
+
+/* Those of one of several streams, each of which has a socket on the same port, and a thread. */
+struct heaps heaps_of_one(spt_recv_stream *stream, const struct receiver_options *options,
+                          struct together *together);
+
+/* All of theirs, to be reported, once no more come. */
+struct heaps heaps_of_all(const struct heaps *sockets, size_t n);
 
 /* The next heap, to be returned to the stream; NULL when the stream has ended, or has been silent
  * for some time. Before the first packet has come, it waits for as long as it takes. */

@@ -17,7 +17,7 @@ import re
 import select
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from spead_tutorial.recv._stats import FATES
 _Came = TypeVar("_Came")
 _LOOK_S = 0.1
 #: A stream takes heaps up to 1 GiB, of which descriptors may be so much.
-_LARGEST_HEAP, _MOST_BUFFERS = (1 << 30) - 8192, 1000
+_LARGEST_HEAP, _MOST_BUFFERS, _MOST_SOCKETS = (1 << 30) - 8192, 1000, 256
 #: How a stream has ended, as a JSON object says it, and the account with seconds of silence.
 _ENDS = {
     "stop": "The stream has ended.",
@@ -88,11 +88,12 @@ class ReceiverOptions:
     text: bool = True
     heap_size: int = 0
     buffers: int = 0
+    sockets: int = 0
 
     def say(self, text: str) -> None:
         """Print a line, unless a JSON object was asked for, and no text."""
         if self.text:
-            print(text)
+            print(text + "\n", end="")  # in one piece, whatever other threads print
 
 
 def parse_receiver_options(
@@ -113,6 +114,11 @@ def parse_receiver_options(
                             default=usual.buffers,
                             help=f"heaps that the pool has memory for ({usual.buffers});"
                             " 0 for none, so that each gets new memory")  # fmt: skip
+    if usual.sockets:
+        parser.add_argument("-s", "--sockets", dest="sockets", type=_sockets, metavar="COUNT",
+                            default=usual.sockets,
+                            help="sockets on the port, each with a thread"
+                            f" ({usual.sockets})")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object, not the heaps")
     parser.add_argument("--text", action="store_true", help="with --json: print the heaps, too")
     parser.add_argument("place", type=_place, nargs="?", metavar="[HOST:]PORT",
@@ -123,7 +129,9 @@ def parse_receiver_options(
     if sys.stdout is not None:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     host, port = given.place
-    sizes = {name: vars(given)[name] for name in ("heap_size", "buffers") if name in given}
+    sizes = {
+        name: vars(given)[name] for name in ("heap_size", "buffers", "sockets") if name in given
+    }
     text = given.text or not given.json
     return ReceiverOptions(host, port, given.silence_s, given.json, text, **sizes)
 
@@ -147,6 +155,11 @@ def _heap_size(text: str) -> int:
 def _buffers(text: str) -> int:
     """A number of buffers, for argparse."""
     return _whole(text, 0, _MOST_BUFFERS)
+
+
+def _sockets(text: str) -> int:
+    """A number of sockets, for argparse."""
+    return _whole(text, 1, _MOST_SOCKETS)
 
 
 def _whole(text: str, least: int, most: int) -> int:
@@ -195,6 +208,18 @@ def _plain(text: str) -> str:
     return "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in text.encode())
 
 
+class _Together:
+    """What several sockets on one port share.
+
+    The stop heap comes to one of them, and silence is not that of one: so they end together, a
+    moment after nothing comes to any.
+    """
+
+    def __init__(self) -> None:
+        self.since = 0.0  # when something came last; 0 before
+        self.has_ended = self.interrupted = False  # ended: one had the stop heap
+
+
 class _Arrivals:
     """What comes of a stream, until it ends, or has been silent for some time, or Ctrl-C.
 
@@ -207,28 +232,36 @@ class _Arrivals:
         stream: Stream | ChunkRingStream,
         options: ReceiverOptions,
         pool: MemoryPool | None = None,
+        *,
+        together: _Together | None = None,
     ) -> None:
         self.not_understood = 0  # heaps without descriptors, or with others; the program counts
         self._stream, self._options, self._pool = stream, options, pool
         self._faults_before = Usage.now().page_faults
         self._n, self._ended, self._word = 0, "stop", "heap"
-        self._came, self._since = 0, time.monotonic()
+        self._came, self._together = 0, together or _Together()
         self._first_ns = self._last_ns = self._bytes_before = 0
         self._at_first: Usage | None = None  # what had been used when the first heap came
+        if together is None:
+            self._listen()
+
+    def _listen(self) -> None:
+        """Say that packets may come."""
+        stream = self._stream
         granted = stream.stats.socket_buffer // 2
         if granted < stream.DEFAULT_UDP_BUFFER_SIZE:
             wanted = stream.DEFAULT_UDP_BUFFER_SIZE
             tell(f"the receive buffer has {granted} bytes, not {wanted}: allow more with"
                  f" 'sysctl -w net.core.rmem_max={wanted}'")  # fmt: skip
         take_interrupts(self._interrupt)
-        tell(f"listening on port {options.port}")
+        tell(f"listening on port {self._options.port}")
 
     def _interrupt(self) -> None:
-        self._ended = "interrupt"  # and no more: it may be called in the middle of anything
+        self._together.interrupted = True  # and no more: it may be called in the middle of anything
 
     def _each(self, get_nowait: Callable[[], _Came], fd: int) -> Iterator[_Came]:
         while True:
-            if self._ended == "interrupt":
+            if self._together.interrupted:
                 self._stream.stop()
             try:
                 came = get_nowait()
@@ -237,8 +270,11 @@ class _Arrivals:
                     self._look()
                 continue
             except Stopped:
+                if self._ended == "stop" and not self._together.interrupted:
+                    self._together.has_ended = True
                 return
             self._last_ns = time.monotonic_ns()
+            self._together.since = time.monotonic()
             if self._first_ns == 0:
                 self._first_ns = self._last_ns
                 self._bytes_before = self._stream.stats.payload_bytes
@@ -247,12 +283,18 @@ class _Arrivals:
             del came  # whose memory the next one may need
 
     def _look(self) -> None:
-        """End the stream if nothing has come for some time: the stop heap may be lost."""
-        came, now = self._stream.stats.packets_received, time.monotonic()
-        if came != self._came or came == 0:
-            self._came, self._since = came, now
-        elif now - self._since >= self._options.silence_s:
-            if self._ended == "stop":
+        """End the stream if nothing has come for some time.
+
+        The stop heap may be lost, or has come to another socket. One that has ended earlier keeps
+        its own: to close it would move flows.
+        """
+        came, now, together = self._stream.stats.packets_received, time.monotonic(), self._together
+        if came != self._came:
+            self._came, together.since = came, now
+            return
+        patience_s = _LOOK_S if together.has_ended else self._options.silence_s
+        if together.since and now - together.since >= patience_s:
+            if self._ended == "stop" and not together.has_ended:
                 self._ended = "silence"
             self._stream.stop()
 
@@ -262,8 +304,10 @@ class _Arrivals:
         After Ctrl-C it ends as that does, and what still was arriving is not missing. A program
         may have a last line of its own, below the account.
         """
+        if self._together.interrupted:
+            self._ended = "interrupt"
         was_interrupted = self._ended == "interrupt"
-        stats = self._stream.stats
+        stats = self._stats()
         if self._options.text:
             print(*self._account(stats), *([last] if last else []), sep="\n")
         if self._options.json:
@@ -277,6 +321,9 @@ class _Arrivals:
         if was_interrupted:
             interrupted()
 
+    def _stats(self) -> Mapping[str, int]:
+        return self._stream.stats
+
     def _account(self, stats: Mapping[str, int]) -> Iterator[str]:
         fates = [f"{count} {name.replace('_', ' ')}" for name, count in _fates(stats) if count]
         arriving = stats["incomplete_heaps_flushed"] if self._ended == "interrupt" else 0
@@ -286,7 +333,7 @@ class _Arrivals:
         yield (f"heaps: {stats['heaps_complete']} complete, {incomplete - arriving} incomplete,"
                f" {stats['heaps_never_begun']} never begun"
                f"{f', {arriving} still arriving' if arriving else ''}")  # fmt: skip
-        yield f"socket: {stats['socket_dropped']} dropped"
+        yield from self._of_sockets(stats)
         if self.not_understood:
             yield (f"heaps not understood: {self.not_understood}"
                    " (their descriptors did not arrive, or say something else)")  # fmt: skip
@@ -300,6 +347,9 @@ class _Arrivals:
                    f" {counts['pool_empty']} while it was empty, {counts['pool_too_large']} too"
                    f" large; at most {counts['pool_most_in_use']} in use")  # fmt: skip
             yield f"page faults: {counts['page_faults']}"
+
+    def _of_sockets(self, stats: Mapping[str, int]) -> Iterator[str]:
+        yield f"socket: {stats['socket_dropped']} dropped"
 
     def _pool_counts(self, pool: MemoryPool) -> dict[str, int]:
         stats = pool.stats
@@ -341,12 +391,74 @@ class Heaps(_Arrivals):
     """The heaps that a stream receives."""
 
     _stream: Stream
+    _lowest = _highest = _step = 0  # of their counts
 
     def __iter__(self) -> Iterator[HeapBase]:
         for heap in self._each(self._stream.get_nowait, self._stream.fd):
+            if self._n == 0:
+                self._lowest = self._highest = heap.cnt
             self._n += 1
+            self._join_counts(heap.cnt, heap.cnt, 0)
             yield heap
             del heap  # as above
+
+    def _join_counts(self, lowest: int, highest: int, step: int) -> None:
+        """Note that some counts are among those of these heaps."""
+        self._step = math.gcd(self._step, step, lowest - self._lowest)
+        self._lowest, self._highest = min(lowest, self._lowest), max(highest, self._highest)
+
+
+class HeapsOfAll(Heaps):
+    """The heaps of several streams, each of which has a socket on the same port, and a thread.
+
+    The thread takes those in `each` of its stream. When no more come, there is one account.
+    """
+
+    def __init__(self, streams: Sequence[Stream], options: ReceiverOptions) -> None:
+        super().__init__(streams[0], options)
+        self.each = [Heaps(stream, options, together=self._together) for stream in streams]
+
+    def report(self, last: str = "") -> None:
+        """Print the account of all: see `Heaps`."""
+        came = [one for one in self.each if one._n]
+        if came:
+            self._lowest = self._highest = came[0]._lowest
+            first = min(came, key=lambda one: one._first_ns)
+            self._first_ns, self._at_first = first._first_ns, first._at_first
+            self._last_ns = max(one._last_ns for one in came)
+        for one in came:
+            self._join_counts(one._lowest, one._highest, one._step)
+            self._n += one._n
+            self._bytes_before += one._bytes_before
+            self.not_understood += one.not_understood
+        self._ended = "stop" if self._together.has_ended else "silence"
+        super().report(last)
+
+    def _stats(self) -> Mapping[str, int]:
+        """Add up. A stream sees gaps where heaps go to other sockets: not so all of them."""
+        first, *others = (one._stream.stats for one in self.each)
+        stats = sum(others, first)
+        begun = stats["heaps_begun"] - stats["heaps_dropped"]  # the end is no heap
+        wanted = (self._highest - self._lowest) // self._step + 1 if self._step else 0
+        return {**stats, "heaps_never_begun": max(0, wanted - begun)}
+
+    def _of_sockets(self, stats: Mapping[str, int]) -> Iterator[str]:
+        yield from super()._of_sockets(stats)
+        for i, one in enumerate(self._sockets(), 1):
+            yield f"socket {i}: {one['heaps']} heaps, {one['dropped']} dropped"
+
+    def _sockets(self) -> list[dict[str, int]]:
+        return [
+            {
+                "heaps": one._n,
+                "datagrams": one._stream.stats.socket_datagrams,
+                "dropped": one._stream.stats.socket_dropped,
+            }
+            for one in self.each
+        ]
+
+    def _record(self, stats: Mapping[str, int]) -> dict[str, object]:
+        return super()._record(stats) | {"sockets": self._sockets()}
 
 
 class Chunks(_Arrivals):
