@@ -17,8 +17,11 @@ import dataclasses
 import functools
 import os
 import re
+import select
+import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +35,7 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sweeps import BARE, LOST, PEERS, SPOILT, TURNS, Size
+from bench.sweeps import BARE, LOST, ONE_CORE, PEERS, SPOILT, TURNS, Size
 from spead_tutorial.chapters.catalogue import Receiver, find_chapter, find_receiver
 from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import delivery, search
@@ -67,6 +70,8 @@ _FLAGS = {
 }
 #: What is done to packets that are spoilt: some are lost, some come after the next one.
 _SPOIL = ("--lose", "1009", "--swap", "997")
+#: Sockets that are made to find one for each of a receiver's.
+_MOST_FLOWS = 256
 _PIDFD_GETFD = 438
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -77,9 +82,11 @@ class Ends:
 
     sender: socket.socket  # one to send through, one that is bound
     receiver: socket.socket
+    more: tuple[tuple[socket.socket, socket.socket], ...] = ()  # where there are several
 
     def start(self, argv: Sequence[str], **how: Any) -> subprocess.Popen[str]:
-        fds = self.sender.fileno(), self.receiver.fileno()
+        pairs = (self.sender, self.receiver), *self.more
+        fds = [sock.fileno() for pair in pairs for sock in pair]
         return subprocess.Popen(argv, stdin=subprocess.DEVNULL, pass_fds=fds, **how)
 
 
@@ -189,6 +196,9 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
     more += _SPOIL if SPOILT in case.words else []
     more += ["--fill"] * ("checked" in case.words)
     more += ["--describe"] * (find_receiver(case.program) is not None)
+    more += ["--naps"] * (case.streams is not None)
+    if ends.more:
+        more += ["--also", ",".join(str(sock.fileno()) for pair in ends.more for sock in pair)]
     more += ["--socket", ends.sender.fileno(), "--queue", ends.receiver.fileno()]
     return delivery.blast(case, heaps, *more, rate=rate_of(case), payload=payload)
 
@@ -200,7 +210,7 @@ def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Receiv
     """Have a case's program receive heaps."""
     case = step.case
     receiver = find_receiver(case.program)
-    if receiver is not None and asked is None:
+    if receiver is not None and asked is None and TURNS not in case.words:
         return _take_delivery(lab, step, receiver, heaps)
     return delivery.take(
         step,
@@ -217,6 +227,8 @@ def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Receiv
 def _run(lab: Lab, case: Case, heaps: int, asked: float | None) -> tuple[Done, Done]:
     """Return what the sender and the receiver said."""
     first, second = a_core_each()
+    if (case.streams or 1) > 1 and ONE_CORE not in case.words:
+        second = None  # it has all
     with _receiving(lab, case, second) as (receiver, ends):
         argv = _sender(case, heaps, ends, receiver.process.pid, asked)
         with Running(ends.start, "blast", argv, core=first) as sender:
@@ -229,13 +241,12 @@ def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listeni
     """Have a case's program wait for packets; it does not outlive the block."""
     receiver = find_receiver(case.program)
     if receiver is not None:
-        with (
-            _chapter(lab, case, receiver, core) as chapter,
-            _socket_of(chapter.process.pid, case.program) as sock,
-            lab.socket() as sender,
-        ):
-            sender.connect(sock.getsockname())
-            yield chapter, Ends(sender, sock)
+        with contextlib.ExitStack() as stack:
+            chapter = stack.enter_context(_chapter(lab, case, receiver, core))
+            found = _sockets_of(chapter.process.pid, case.program)
+            sockets = [stack.enter_context(sock) for sock in found]
+            first, *more = _flow_to_each(lab, stack, sockets, chapter.process.pid)
+            yield chapter, Ends(*first, tuple(more))
         return
     buffer = _BUFFER_FOR_TURNS if TURNS in case.words else _BUFFER
     buffer = search.BUFFER if case.search else buffer
@@ -250,8 +261,8 @@ def _chapter(lab: Lab, case: Case, receiver: Receiver, core: int | None) -> List
     """Start a chapter's program; it listens at a port of its own."""
     host, port = free_port(lab)
     argv, at = program(case.program, case.language), f"{host}:{port}"
-    silence = "-t", _SILENCE_S
-    return listening(lab, receiver, argv, case.heap_size, at, *silence, text=False, core=core)
+    more = ["-t", _SILENCE_S, *(["-s", str(case.streams)] if case.streams else [])]
+    return listening(lab, receiver, argv, case.heap_size, at, *more, text=False, core=core)
 
 
 def free_port(lab: Lab) -> tuple[str, int]:
@@ -261,8 +272,9 @@ def free_port(lab: Lab) -> tuple[str, int]:
         return _LOOPBACK, int(free.getsockname()[1])
 
 
-def _socket_of(pid: int, name: str) -> socket.socket:
-    """Return a copy of the UDP socket that a process has; who may look into it may have that."""
+def _sockets_of(pid: int, name: str) -> list[socket.socket]:
+    """Return copies of the UDP sockets that a process has; who may look into it may have these."""
+    found = []
     with open(os.pidfd_open(pid), "rb") as process:
         for link in Path(f"/proc/{pid}/fd").iterdir():
             if not os.readlink(link).startswith("socket:"):
@@ -273,9 +285,49 @@ def _socket_of(pid: int, name: str) -> socket.socket:
                 raise ProgramError(f"the socket of {name} cannot be looked at: {why}")
             sock = socket.socket(fileno=fd)
             if (sock.family, sock.type) == (socket.AF_INET, socket.SOCK_DGRAM):
-                return sock
-            sock.close()
-    raise ProgramError(f"{name} listens, but has no UDP socket")
+                found.append(sock)
+            else:
+                sock.close()
+    if not found:
+        raise ProgramError(f"{name} listens, but has no UDP socket")
+    return found
+
+
+def _flow_to_each(
+    lab: Lab, stack: contextlib.ExitStack, receivers: Sequence[socket.socket], pid: int
+) -> list[tuple[socket.socket, socket.socket]]:
+    """Return sockets that send to one port, one to each of those that share it.
+
+    Which one the kernel chooses is seen by a datagram that is taken out again, while the process
+    that has them is stopped.
+    """
+    if len(receivers) == 1:
+        sender = stack.enter_context(lab.socket())
+        sender.connect(receivers[0].getsockname())
+        return [(sender, receivers[0])]
+    found: dict[socket.socket, socket.socket] = {}
+    os.kill(pid, signal.SIGSTOP)
+    _wait_until_stopped(pid)
+    for _ in range(_MOST_FLOWS):
+        sender = stack.enter_context(lab.socket())
+        sender.connect(receivers[0].getsockname())
+        sender.send(b"to whom?")
+        (came,), _, _ = select.select(receivers, [], [], _DRAIN_S)
+        came.recv(_LOOPBACK_MTU)
+        found.setdefault(came, sender)
+        if len(found) == len(receivers):
+            break
+    os.kill(pid, signal.SIGCONT)
+    if len(found) < len(receivers):
+        raise ProgramError(f"of {_MOST_FLOWS} flows none goes to one of {len(receivers)} sockets")
+    return [(found[one], one) for one in receivers]
+
+
+def _wait_until_stopped(pid: int) -> None:
+    """Wait until all threads of a process are: field 3 of their stat, see proc_pid_stat(5)."""
+    tasks = [path / "stat" for path in Path(f"/proc/{pid}/task").iterdir()]
+    while any(path.read_text().rpartition(")")[2].split()[0] != "T" for path in tasks):
+        time.sleep(0)
 
 
 def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Received]:

@@ -35,6 +35,8 @@ TURNS = "in turns"
 SPOILT = "spoilt"
 #: And another: each heap is sent when the result of the one before is there, by `bench.lateness`.
 ONE_BY_ONE = "one by one"
+#: And another, of one that has several sockets: their threads share a core.
+ONE_CORE = "one core"
 #: What the bare loop is called, that belongs to the first.
 BARE = "receive_bare"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30

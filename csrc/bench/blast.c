@@ -13,6 +13,9 @@
  * sender down: then the rate is neither's. So the two may take turns: while the socket is filled,
  * the receiver is stopped, and what is timed is how long it takes to empty it.
  *
+ * A receiver of several sockets on one port gets several flows, each of which goes to one of them:
+ * heaps take turns at these. It may need all cores for its turn: then this one naps.
+ *
  * A receiver that knows no ids has to be told what they are: then descriptors go first, in a heap
  * of their own, and every heap has the timestamp that it would have.
  */
@@ -28,6 +31,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +44,8 @@ enum {
     MESSAGE = 65507,   /* UDP over IPv4 */
     MAX_SEGMENTS = 64, /* of a message, before Linux 6.9 */
     HEADER = 64,
+    MAX_FLOWS = 16,
+    NAP_NS = 20000,
     SMALL_PACKET = 4096, /* all that the end of the stream needs */
     SAMPLES_ID = 0x3300,
     TIMESTAMP_ID = 0x1600,
@@ -53,6 +59,8 @@ struct settings {
     size_t heaps, substreams, lose, swap, window;
     double rate;
     int queue;
+    char *also;
+    bool naps;
     pid_t receiver; /* which is to be stopped meanwhile; or 0 */
     bool describe, fill;
 };
@@ -64,8 +72,16 @@ struct cut {
     size_t timestamp_at; /* or 0, in a packet that has none */
 };
 
+/* A socket to send through, and the one that it goes to, or -1. */
+struct flow {
+    int socket, queue;
+    uint64_t dropped; /* what the queue had no room for, before the start */
+};
+
 struct blast {
     struct settings settings;
+    struct flow flows[MAX_FLOWS];
+    size_t n_flows, flow; /* flow: whose turn it is */
     struct cut *cuts;
     size_t n_cuts;
     /* The message that is being made. */
@@ -76,7 +92,6 @@ struct blast {
     const struct cut *held;
     uint64_t held_cnt;
     spt_rate rate;
-    uint64_t dropped;          /* what the queue had no room for, before the start */
     int64_t turns_ns;          /* that the receiver had */
     int64_t start_ns, sent_ns; /* of the heaps that count: the first packet, and the last */
     struct counts {
@@ -98,7 +113,7 @@ static uint32_t of_queue(const struct blast *b, int which)
 {
     uint32_t info[SK_MEMINFO_VARS] = {0};
     socklen_t length = sizeof(info);
-    if (getsockopt(b->settings.queue, SOL_SOCKET, SO_MEMINFO, info, &length) != 0)
+    if (getsockopt(b->flows[b->flow].queue, SOL_SOCKET, SO_MEMINFO, info, &length) != 0)
         fail("could not look at the receiver's socket (--queue): %m");
     return info[which];
 }
@@ -116,8 +131,18 @@ static void wait_for_queue(struct blast *b, size_t most)
             since = now_ns();
         else if (now_ns() - since > PATIENCE_NS)
             fail("the receiver has read nothing for 5 s: has it ended?");
-        sched_yield();
+        if (b->settings.naps)
+            nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
+        else
+            sched_yield();
     }
+}
+
+static void wait_for_all(struct blast *b)
+{
+    for (b->flow = 0; b->flow < b->n_flows; b->flow++)
+        wait_for_queue(b, 0);
+    b->flow = 0;
 }
 
 /* ---- Turns ---- */
@@ -162,10 +187,12 @@ static void stop_receiver(const struct blast *b)
 /* Have the receiver empty the socket. */
 static void give_turn(struct blast *b)
 {
+    size_t flow = b->flow;
     int64_t start = now_ns();
     if (kill(b->settings.receiver, SIGCONT) != 0)
         fail("could not let the receiver go on (--turns): %m");
-    wait_for_queue(b, 0);
+    wait_for_all(b);
+    b->flow = flow;
     b->turns_ns += now_ns() - start;
 }
 
@@ -195,7 +222,7 @@ static void send_message(struct blast *b)
         make_room(b);
     while (b->settings.rate > 0 && spt_rate_next(&b->rate, (uint64_t)now_ns()) != 0)
         ; /* a core is there for nothing else */
-    while (sendmsg(b->settings.common.socket, &message, 0) < 0)
+    while (sendmsg(b->flows[b->flow].socket, &message, 0) < 0)
         if (errno != EINTR)
             fail("could not send: %m");
     spt_rate_sent(&b->rate, b->length, -1);
@@ -271,6 +298,10 @@ static void send_heaps(struct blast *b, uint64_t first, size_t n)
     if (b->settings.receiver != 0)
         stop_receiver(b);
     for (size_t i = 0; i < n; i += b->settings.substreams) {
+        if (b->n_flows > 1) {
+            send_message(b);
+            b->flow = i / b->settings.substreams % b->n_flows;
+        }
         size_t at_once = smaller(b->settings.substreams, n - i);
         for (size_t k = 0; k < b->n_cuts; k++)
             for (size_t j = 0; j < at_once; j++)
@@ -284,7 +315,8 @@ static void send_heaps(struct blast *b, uint64_t first, size_t n)
     if (b->settings.receiver != 0)
         give_turn(b);
     else if (b->settings.queue >= 0)
-        wait_for_queue(b, 0);
+        wait_for_all(b);
+    b->flow = 0; /* the end of the stream is for its receiver */
 }
 
 /* ---- Packets ---- */
@@ -406,6 +438,11 @@ static struct settings parse(int argc, char **argv)
          "the receiver, which is stopped while the socket is filled: the time\n"
          "is what it takes to empty it",
          WORD_INT, &s.receiver, .range = {1, INT32_MAX}},
+        {"--also", "FD,FD,...",
+         "more sockets to send through, each with the one that it goes to: heaps take turns",
+         WORD_TEXT, .to = &s.also},
+        {"--naps", NULL, "sleep while the receiver reads: it needs all cores", WORD_ON,
+         .to = &s.naps},
         {"--lose", "N", "every N-th packet is not sent", WORD_SIZE, &s.lose,
          .range = {2, WORD_MOST}},
         {"--swap", "N", "every N-th packet comes after the next one", WORD_SIZE, &s.swap,
@@ -421,13 +458,42 @@ static struct settings parse(int argc, char **argv)
                "-r 1e9 -H 65536 127.0.0.1 8888", "", words);
     if ((s.window > 0 || s.receiver > 0) && s.queue < 0)
         usage_error("--window and --turns need --queue, the socket to look at");
+    if (s.also != NULL && s.queue < 0)
+        usage_error("--also needs --queue, the socket that the first one goes to");
     if (s.receiver > 0 && s.rate > 0)
         usage_error("--turns and -r exclude each other");
     s.common.socket = common_socket(&s.common, connected_to);
     return s;
 }
 
-static void print(const struct blast *b, const struct usage *used)
+/* All flows, the first of which is --socket and --queue. */
+static void find_flows(struct blast *b)
+{
+    const struct settings *s = &b->settings;
+    b->flows[b->n_flows++] = (struct flow){s->common.socket, s->queue, 0};
+    for (char *at = s->also; at != NULL && *at != '\0';) {
+        struct flow flow = {0};
+        int length = 0;
+        if (b->n_flows == MAX_FLOWS ||
+            sscanf(at, "%d,%d%n", &flow.socket, &flow.queue, &length) != 2)
+            usage_error("--also takes up to %d pairs of sockets, not '%s'", MAX_FLOWS - 1, s->also);
+        b->flows[b->n_flows++] = flow;
+        at += length;
+        at += *at == ',';
+    }
+}
+
+/* What the queues have dropped since the start. */
+static uint64_t dropped(struct blast *b)
+{
+    uint64_t n = 0;
+    for (b->flow = 0; b->flow < b->n_flows; b->flow++)
+        n += of_queue(b, SK_MEMINFO_DROPS) - b->flows[b->flow].dropped;
+    b->flow = 0;
+    return n;
+}
+
+static void print(struct blast *b, const struct usage *used)
 {
     const struct settings *s = &b->settings;
     size_t payload_bytes = s->heaps * s->common.heap_size;
@@ -445,7 +511,7 @@ static void print(const struct blast *b, const struct usage *used)
            ", \"warm_up_packets\": %" PRIu64 ", ",
            b->sent_ns - b->start_ns, b->warm_up.bytes, b->warm_up.packets);
     if (s->queue >= 0)
-        printf("\"dropped\": %" PRIu64 ", ", of_queue(b, SK_MEMINFO_DROPS) - b->dropped);
+        printf("\"dropped\": %" PRIu64 ", ", dropped(b));
     print_usage(used);
     puts("}");
 }
@@ -455,8 +521,12 @@ int main(int argc, char **argv)
     struct blast b = {.settings = parse(argc, argv)};
     struct settings *s = &b.settings;
     bool windowed = s->window > 0 || (s->queue >= 0 && s->rate == 0);
+    find_flows(&b);
+    prctl(PR_SET_TIMERSLACK, 1UL); /* or naps are longer */
     if (s->queue >= 0) {
-        b.dropped = of_queue(&b, SK_MEMINFO_DROPS);
+        for (; b.flow < b.n_flows; b.flow++)
+            b.flows[b.flow].dropped = of_queue(&b, SK_MEMINFO_DROPS);
+        b.flow = 0;
         if (s->window == 0)
             s->window = of_queue(&b, SK_MEMINFO_RCVBUF) / 8 * (s->receiver != 0 ? 7 : 4);
     }
