@@ -531,6 +531,22 @@ SWEEPS = (
         _cross([(OURS, "python", LOST)], variant=_LOSSES, heaps=[200]),
     ),
     _hot(),
+    _sweep(  # a receiver alone, whose sockets were filled before: it has all cores, or one
+        "tut-18",
+        "sockets on one port, a thread and a core for each",
+        _cross(
+            _ours("tut_18_recv_many_sockets"),
+            heap_size=(64 * KIB, 256 * KIB, MIB),
+            variant=[TURNS],
+            streams=(1, 2),
+        ),
+        _cross(
+            _ours("tut_18_recv_many_sockets"),
+            heap_size=[MIB],
+            variant=[joined(TURNS, ONE_CORE)],
+            streams=[2],
+        ),
+    ),
     _in_cpp(),
 )
 

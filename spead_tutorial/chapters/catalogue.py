@@ -282,7 +282,7 @@ class Receiver:
         What its programs do that those of the receiver before did not.
     accepted : str
         A letter for each option of the programs besides -t: H, which is told what the sender's
-        heaps have, and b.
+        heaps have, b, and s.
     """
 
     number: int
@@ -330,6 +330,13 @@ RECEIVERS = (
         "tut_17_recv_hot",
         "Receive where the data is read",
         "the thread that computes the power reads the socket",
+    ),
+    Receiver(
+        18,
+        "tut_18_recv_many_sockets",
+        "A socket for each core",
+        "several sockets on one port, each read by a thread of its own",
+        "s",
     ),
 )
 
@@ -634,6 +641,13 @@ RECEIVING = (
         " heap.",
         "tut_17_recv_hot",
         1 << 20,
+    ),
+    ReceiverExercise(
+        "The skeleton has a socket and a thread, whatever `-s` says. Have it read several sockets"
+        " on one port, with a thread for each.",
+        "All who share a port say so: `reuse_port=True`. The rest of the program is made for any"
+        " number of sockets.",
+        "tut_18_recv_many_sockets",
     ),
 )
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Receivers that are measured: what they receive, and whether it adds up."""
 
+import dataclasses
 import json
 import socket
 import subprocess
@@ -142,6 +143,16 @@ def test_a_chapters_program_receives_what_is_sent_at_a_rate_and_understands_it(
     assert sample.payload_bytes == 30 * 64 * KIB
     assert sample.asked_bytes_per_s == 1e8
     assert search.offered(sample) * (1 - AT_ONCE / sample.spead_bytes) <= 1e8
+
+
+@needs_lab
+@pytest.mark.parametrize("language", ["c", pytest.param("python", marks=pytest.mark.thorough)])
+def test_several_sockets_on_a_port_are_filled_in_turn_while_they_are_not_read(lab, language):
+    case = Case("ours", language, "tut_18_recv_many_sockets", 64 * KIB, 9000, variant="in turns")
+    for n in (1, 3):
+        sample = take(lab, dataclasses.replace(case, streams=n), 300)
+        assert sample.failure is None
+        assert (sample.received_heaps, sample.received_dropped) == (300, 0)
 
 
 @needs_lab
