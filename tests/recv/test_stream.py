@@ -240,7 +240,7 @@ def test_a_stream_without_a_thread_starts_none_and_reads_only_what_it_is_asked_f
 
 def test_sockets_share_a_port_and_the_heaps_of_each_sender_go_to_one_of_them(pool):
     def listen(port, *, reuse_port=True):
-        made = recv.Stream(pool, ring_config=recv.RingStreamConfig(heaps=40))
+        made = recv.Stream(pool, ring_config=recv.RingStreamConfig(heaps=64))  # all
         made.add_udp_reader(port, 9200, 4 << 20, "127.0.0.1", reuse_port=reuse_port)
         return made
 
