@@ -257,8 +257,10 @@ def test_sockets_share_a_port_and_the_heaps_of_each_sender_go_to_one_of_them(poo
             for cnt in (2 * sender, 2 * sender + 1):
                 items["timestamp"].value = cnt
                 stream.send_heap(items.get_heap(), cnt=cnt)
+    until = time.monotonic() + 5
     while sum(stream.stats.heaps_complete for stream in heaps) < 64:
-        time.sleep(0)
+        counts = [{name: n for name, n in stream.stats.items() if n} for stream in heaps]
+        assert time.monotonic() < until, counts
     for stream, got in heaps.items():
         stream.stop()
         got += [heap.cnt for heap in stream]
