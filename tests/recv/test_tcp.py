@@ -43,7 +43,7 @@ def listening(pool, **kwargs):
     """A stream that receives from a port, and where that is."""
     stream = recv.Stream(pool)
     stream.add_tcp_reader(0, bind_hostname=HOST, **kwargs)
-    return stream, (HOST, stream._port())
+    return stream, (HOST, stream.port)
 
 
 def receive(module, stream):
@@ -86,7 +86,7 @@ async def test_coroutines_connect_send_and_receive(pool):
     receiver = spead_tutorial.recv.asyncio.Stream(pool)
     receiver.add_tcp_reader(0, bind_hostname=HOST)
     sender = await spead_tutorial.send.asyncio.TcpStream.connect(
-        pool, [("localhost", receiver._port())], send.StreamConfig(max_heaps=10), 100_000, HOST
+        pool, [("localhost", receiver.port)], send.StreamConfig(max_heaps=10), 100_000, HOST
     )
     futures = [sender.async_send_heap(make_heap(LARGE, i)) for i in range(5)]
     heaps = [await receiver.get() for _ in futures]
