@@ -385,11 +385,18 @@ def _hot() -> Sweep:
     """With a thread that reads the socket and without: rates, results one by one, longer work."""
     work = [f"0.05 GB/s, buffer of 1024 KiB, {n} ms a heap" for n in _WORK_MS]
     threads = ("", "no thread")
+    sizes = (64 * KIB, MIB)
     return _sweep(
         "tut-17",
         "receiving with a thread for the stream, and without",
-        _cross(_ours(*_THREADED), search=[True]),
-        _cross(_ours(*_THREADED), variant=[joined("1 GB/s", ONE_BY_ONE)], heaps=[200]),
+        _cross(_ours(*_THREADED), heap_size=sizes, search=[True]),
+        _cross(_ours(*_THREADED), heap_size=sizes, variant=[TURNS]),
+        _cross(
+            _ours(*_THREADED),
+            heap_size=sizes,
+            variant=[joined("1 GB/s", ONE_BY_ONE)],
+            heaps=[200],
+        ),
         _cross(
             [(OURS, "python", LOST)],
             heap_size=[4 * MIB],

@@ -527,8 +527,11 @@ int main(int argc, char **argv)
         for (; b.flow < b.n_flows; b.flow++)
             b.flows[b.flow].dropped = of_queue(&b, SK_MEMINFO_DROPS);
         b.flow = 0;
+        /* A turn has as many bytes, however many flows there are, or it would be longer, and what
+         * it costs to begin one count less. */
         if (s->window == 0)
-            s->window = of_queue(&b, SK_MEMINFO_RCVBUF) / 8 * (s->receiver != 0 ? 7 : 4);
+            s->window =
+                of_queue(&b, SK_MEMINFO_RCVBUF) / 8 * (s->receiver != 0 ? 7 : 4) / b.n_flows;
     }
     b.message = alloc_touched(MESSAGE + HEADER);
     make_packets(&b);
