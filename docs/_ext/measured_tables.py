@@ -8,7 +8,7 @@
                         others' CPU time it takes; what was asked for stands before both sides
     sizes RECORD        what the gain role says, with its interval: a column for each line
         Chapter 13 | tut_13_send_hot c -> cpp
-    ladder [CHAPTER]    what each chapter gained over the one before it, up to that one
+    ladder              what each chapter gained over the one before it
     parts SIZE          the time of a heap, part by part: see splits.py
     machines LANGUAGE   the ladder of each machine: see machines.py
 
@@ -32,7 +32,7 @@ from sphinx.application import Sphinx
 from splits import parts
 from tables import KINDS, Table
 
-from spead_tutorial.chapters.catalogue import CHAPTERS, LADDER, LANGUAGES, STEPS, find_chapter
+from spead_tutorial.chapters.catalogue import LADDER, LANGUAGES, STEPS, find_chapter
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import OURS, Sample
 from spead_tutorial.results import units
@@ -172,11 +172,11 @@ def sizes(record: str, *lines: str) -> Table:
     return Table(rows)
 
 
-def ladder(last: str = str(CHAPTERS[-1].number)) -> Table:
+def ladder() -> Table:
     there = {one.language for one in recording(_RECORD).samples if one.implementation == OURS}
     columns = [(size, language) for size in SIZES for language in LANGUAGES if language in there]
     rows = [("Chapter", *(f"{units.size(size)}, {NAMES[language]}" for size, language in columns))]
-    for pair in steps(int(last)):
+    for pair in steps():
         chapter = find_chapter(pair[1])
         words = chapter.change if chapter in STEPS else chapter.title
         link = f"[{chapter.number}]({chapter_page(chapter.number)})"
@@ -185,10 +185,9 @@ def ladder(last: str = str(CHAPTERS[-1].number)) -> Table:
     return Table(rows)
 
 
-def steps(last: int) -> list[tuple[str, str]]:
+def steps() -> list[tuple[str, str]]:
     """Return each program of the ladder with the one before it."""
-    pairs = {pair: None for size in SIZES for pair in _pairs(size)}
-    return [pair for pair in pairs if find_chapter(pair[1]).number <= last]
+    return list({pair: None for size in SIZES for pair in _pairs(size)})
 
 
 def _pairs(size: int) -> list[tuple[str, str]]:
