@@ -79,7 +79,7 @@ numpydoc_class_members_toctree = False
 numpydoc_validation_checks = {"GL06", "GL07", "PR01", "PR02", "PR03", "PR05", "PR07", "RT03"}
 # Classes that nobody makes, or with a signature that is only in words; and data, which is no class.
 numpydoc_validation_exclude = {
-    r"\.(DARK|Disturbance|GroupMode|Interval|LIGHT|LabMachine|LabProcess|LabReceiver|RateMethod|TcpStream|UdpStream)$",
+    r"\.(ChunkStreamGroupStats|DARK|Disturbance|EvictionMode|GroupMode|Interval|LIGHT|LabMachine|LabProcess|LabReceiver|RateMethod|TcpStream|UdpStream)$",
     r"^spead_tutorial\.notebook\.",
     r"^spead_tutorial\.measure\.",
 }

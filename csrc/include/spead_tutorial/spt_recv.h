@@ -1357,9 +1357,10 @@ SPT_API SPT_MUST_CHECK spt_chunk_group *spt_chunk_group_create(const spt_chunk_g
  * :param config: Copied.
  * :param chunks: Copied. Its rings are those of the group, whatever is set. ``max_chunks`` is at
  *     most the group's. ``stream_id`` is that of the chunks which this stream was the first to
- * need. :param err: Details of a failure, or ``NULL``: ``SPT_ERR_ARGUMENT``, or ``SPT_ERR_BUSY``
- * after a reader was added, or the group was stopped. :return: Lent until the group is destroyed;
- * or ``NULL``.
+ *     need.
+ * :param err: Details of a failure, or ``NULL``: ``SPT_ERR_ARGUMENT``, or ``SPT_ERR_BUSY`` after a
+ *     reader was added, or the group was stopped.
+ * :return: Lent until the group is destroyed; or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_recv_stream *
 spt_chunk_group_add(spt_chunk_group *group, spt_thread_pool *pool, const spt_recv_config *config,
