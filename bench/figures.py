@@ -300,7 +300,7 @@ PICTURES = (
     _rates(
         "tut-18-recv-many-sockets",
         "tut-18",
-        "Two sockets for one: {most}",
+        "Two sockets for one: {64 KiB} at 64 KiB, {1 MiB} at 1 MiB",
         "Chapter 18: a receiver alone, which empties sockets that were filled before",
         ("tut_18_recv_many_sockets", joined(TURNS, "2 streams"), "two sockets"),
         before=("tut_18_recv_many_sockets", joined(TURNS, "1 stream"), "one socket"),

@@ -621,7 +621,7 @@ typedef struct spt_receive_config {
 
 /** The defaults for TCP, of which all that follows ``buffer_size`` means nothing: packets of up to
  * 65536 bytes, a receive buffer of 208 KiB. */
-#define SPT_RECEIVE_TCP_CONFIG_DEFAULT {65536, 212992, NULL, 0, false}
+#define SPT_RECEIVE_TCP_CONFIG_DEFAULT {65536, 212992, NULL, 0, false, false}
 
 /** Counts of a socket since it was opened. */
 typedef struct spt_receive_stats {

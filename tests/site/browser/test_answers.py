@@ -204,6 +204,7 @@ def test_every_picture_of_samples_answers(site):
         "tut-5-send-pipeline-timeline.svg",
         "tut-5-packet-spacing.svg",
         "tut-7-recv-power-lost.svg",
+        "tut-17-recv-hot.svg",
     }
 
 
