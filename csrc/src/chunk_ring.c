@@ -81,6 +81,7 @@ static bool wait_until(spt_chunk_ring *r, event *e, uint64_t deadline_ns)
     int n = ppoll(&pollfd, 1, &left, NULL);
     pthread_mutex_lock(&r->lock);
     e->n_waiting--;
+    update(r); /* it may have been signalled for who waited alone */
     return n > 0;
 }
 

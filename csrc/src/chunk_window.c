@@ -97,15 +97,18 @@ static spt_status make_way(spti_window *w, spti_member *m, int64_t oldest)
         int64_t held = lowest(w)->holds;
         if (held <= w->oldest) {
             w->waited_for = true;
-            m->news = m->news || !w->lossless; /* those who lag are to hear what is wanted */
+            /* Those who lag are to hear once what is wanted. */
+            m->news = m->news || (!w->lossless && m->asked < oldest);
+            m->asked = oldest;
             spti_waits_note(&w->for_members, true);
+            spti_waits_note(&m->for_room, false);
             return SPT_PENDING;
         }
+        spti_waits_note(&w->for_members, false);
         if (w->n > 0)
             SPTI_TRY(push_out(w, m));
         else
             w->oldest = held < oldest ? held : oldest; /* those in between there never were */
-        spti_waits_note(&w->for_members, false);
     }
     return SPT_OK;
 }
@@ -199,6 +202,7 @@ static spt_status reach(spti_window *w, spti_member *m, int64_t id)
     if (id < w->oldest)
         return SPT_ERR_ARGUMENT;
     SPTI_TRY(make_way(w, m, oldest));
+    spti_waits_note(&m->for_room, false); /* it may be another member that found some */
     while (w->oldest + w->n <= id)
         SPTI_TRY(take_in(w, m));
     m->oldest = m->oldest < w->oldest ? w->oldest : m->oldest;
@@ -222,6 +226,7 @@ void spti_window_end(spti_window *w, spti_member *m)
     m->holds = NO_ID;
     m->end = NOTHING;
     note_leaving(w, m);
+    spti_waits_note(&w->for_members, false); /* others that wait note it again */
     if (--w->n_active == 0)
         hand_over_all(w, m);
     pthread_mutex_unlock(&w->lock);

@@ -28,6 +28,7 @@ typedef struct spti_member {
     bool news; /* for other members, once no lock is held: spti_window_wake_others() */
     /* Private to the window, under its lock. */
     int64_t holds; /* from this id on, chunks must not leave */
+    int64_t asked; /* what others were last told to leave for it */
     struct spti_member *next;
 } spti_member;
 
