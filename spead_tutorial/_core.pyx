@@ -1078,6 +1078,12 @@ cdef bytes _name(str what, str name):
     return name.encode()
 
 
+def check_endpoint(endpoint):
+    """Raise an error for a host or a port that cannot be."""
+    _name("host", endpoint[0])
+    _port(endpoint)
+
+
 cdef int _port(endpoint) except -1:
     port = endpoint[1]
     if not 1 <= port <= 65535:

@@ -125,7 +125,6 @@ spt_status spti_inproc_put(spt_inproc_queue *q, spti_inproc_packet *packet,
     return status;
 }
 
-/* Senders are told when there is room for many packets, and not for each. */
 static void take(spt_inproc_queue *q, spti_inproc_packet *packet)
 {
     q->first = packet->next;
@@ -133,8 +132,6 @@ static void take(spt_inproc_queue *q, spti_inproc_packet *packet)
         q->end = &q->first;
     q->n_packets--;
     q->n_bytes -= packet->n_bytes;
-    if (q->n_packets <= q->max_packets / 2 && q->n_bytes <= q->max_bytes / 2)
-        tell(&q->senders, true);
 }
 
 spt_status spti_inproc_take(spt_inproc_queue *q, spti_inproc_packet **packet,
@@ -156,6 +153,14 @@ spt_status spti_inproc_take(spt_inproc_queue *q, spti_inproc_packet **packet,
     }
     pthread_mutex_unlock(&q->lock);
     return status;
+}
+
+void spti_inproc_took(spt_inproc_queue *q)
+{
+    pthread_mutex_lock(&q->lock);
+    if (q->n_packets < q->max_packets && q->n_bytes < q->max_bytes)
+        tell(&q->senders, true);
+    pthread_mutex_unlock(&q->lock);
 }
 
 size_t spti_inproc_max_bytes(const spt_inproc_queue *q)

@@ -47,4 +47,7 @@ spt_status spti_inproc_put(spt_inproc_queue *queue, spti_inproc_packet *packet,
 spt_status spti_inproc_take(spt_inproc_queue *queue, spti_inproc_packet **packet,
                             spti_inproc_waiter *waiter);
 
+/* All that are taken for now have been: senders that wait for room are told, if there is any. */
+void spti_inproc_took(spt_inproc_queue *queue);
+
 #endif

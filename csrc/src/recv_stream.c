@@ -67,6 +67,8 @@ static void tell(spt_recv_stream *s, bool ended)
 static void end(spt_recv_stream *s)
 {
     spti_intake_end(&s->intake);
+    for (const reader *r = s->readers; r != NULL; r = r->next)
+        spti_intake_leave(&s->intake, r->source); /* who sends to it is not to wait for it */
     spti_waits_note(&s->unread, false);
     spti_heap_ring_end(&s->ring);
     spti_heap_ring_recycle(&s->ring); /* who gives one back from now on recycles it */
@@ -122,7 +124,7 @@ static void wake_readers(void *stream)
     spt_recv_stream *s = stream;
     __atomic_add_fetch(&s->news, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_lock(&s->lock);
-    for (reader *r = s->readers; r != NULL; r = r->next)
+    for (reader *r = s->readers; r != NULL && !has_ended(s); r = r->next)
         if (is_attached(r))
             spti_task_wake(&r->task);
     pthread_mutex_unlock(&s->lock);

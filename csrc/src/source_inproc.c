@@ -18,9 +18,8 @@ typedef struct inproc_source {
     spti_inproc_packet *packet; /* the last one, which may still be looked at, or NULL */
 } inproc_source;
 
-static spti_wait inproc_read(spti_source *source, spti_intake *in)
+static spti_wait take_packets(inproc_source *s, spti_intake *in)
 {
-    inproc_source *s = (inproc_source *)source;
     for (int i = 0; i < BATCH; i++) {
         free(s->packet);
         spt_status status = spti_inproc_take(s->queue, &s->packet, &s->waiter);
@@ -35,6 +34,14 @@ static spti_wait inproc_read(spti_source *source, spti_intake *in)
             return SPTI_WAIT_WORK;
     }
     return SPTI_WAIT_TURN;
+}
+
+static spti_wait inproc_read(spti_source *source, spti_intake *in)
+{
+    inproc_source *s = (inproc_source *)source;
+    spti_wait wait = take_packets(s, in);
+    spti_inproc_took(s->queue);
+    return wait;
 }
 
 static void inproc_close(spti_source *source)

@@ -139,6 +139,8 @@ static void look_after(int fd)
 
 static spti_wait accept_one(tcp_source *s, spti_intake *in)
 {
+    /* Whoever else has the socket may have made it wait again, and taken what had come. */
+    (void)fcntl(s->listening, F_SETFL, fcntl(s->listening, F_GETFL) | O_NONBLOCK);
     int fd = accept4(s->listening, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0 && is_passing(errno))
         return SPTI_WAIT_READABLE;

@@ -26,6 +26,7 @@ typedef struct tcp_transport {
     uint8_t
         *rest; /* of a packet that was begun and then dropped: the receiver has to find the next */
     size_t rest_begin, rest_end;
+    size_t rest_of; /* how large that packet is */
 } tcp_transport;
 
 /* ---- Sending ---- */
@@ -57,6 +58,10 @@ static bool send_rest(tcp_transport *c)
         c->rest_begin += n;
         if (n == 0)
             return false;
+        if (c->rest_begin == c->rest_end) {
+            spti_count(&c->base.stats.packets, 1);
+            spti_count(&c->base.stats.bytes, c->rest_of);
+        }
     }
     return true;
 }
@@ -136,6 +141,7 @@ static void tcp_keep(spti_transport *t, const spti_batch *batch)
     free(c->rest);
     c->rest = malloc(left);
     c->rest_begin = c->rest_end = 0;
+    c->rest_of = packet->size;
     if (c->rest == NULL) {
         c->error = ENOMEM;
         return;
@@ -200,7 +206,11 @@ static spt_status make_connection(int *fd, const spt_endpoint *endpoint,
     close(*fd);
     *fd = -1;
     family = family == AF_INET6 ? AF_INET : AF_INET6;
-    return try_family(fd, endpoint, &family, config, NULL) == SPT_OK ? SPT_OK : status;
+    spt_error second;
+    spt_status other = try_family(fd, endpoint, &family, config, &second);
+    if (other == SPT_ERR_SYSTEM && second.sys_errno == EINTR)
+        *err = second; /* a signal came: its caller tries again */
+    return other == SPT_OK ? SPT_OK : status;
 }
 
 static spt_status duplicate(int *fd, int given, spt_error *err)

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from socket import IPPROTO_TCP, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY
+from socket import AF_INET, AF_INET6, IPPROTO_TCP, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from spead_tutorial._core import ThreadPool
+from spead_tutorial._core import ThreadPool, check_endpoint
 from spead_tutorial._types import StreamConfig, whole
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ def _only(endpoints: Sequence[tuple[str, int]]) -> tuple[str, int]:
         raise ValueError(
             "a TCP stream has exactly one endpoint, such as [('192.168.31.2', 8888)]"
         ) from None
-    return host, operator.index(port)
+    endpoint = host, operator.index(port)
+    check_endpoint(endpoint)
+    return endpoint
 
 
 class TcpSocket:
@@ -61,7 +63,9 @@ class TcpSocket:
     def __init__(
         self, thread_pool: ThreadPool | None, socket: Socket, config: StreamConfig | None = None
     ) -> None:
-        if not hasattr(socket, "fileno") or socket.type != SOCK_STREAM:
+        families = (AF_INET, AF_INET6)
+        is_socket = isinstance(socket, Socket)
+        if not is_socket or socket.type != SOCK_STREAM or socket.family not in families:
             raise TypeError(f"a TCP stream sends through a TCP socket, and not {socket!r}")
         self._open_tcp_socket(thread_pool, socket.fileno(), config or StreamConfig())
 

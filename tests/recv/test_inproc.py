@@ -102,6 +102,20 @@ def test_a_full_queue_refuses_a_packet_and_says_what_to_do(pool):
         send.InprocStream(pool, [spead2.InprocQueue()])
 
 
+@in_loop
+async def test_a_sender_goes_on_as_soon_as_there_is_room(pool):
+    """Also where what receives has no room for more than a few heaps itself."""
+    queue = st.InprocQueue(max_packets=10)
+    receiver = recv.Stream(None, ring_config=recv.RingStreamConfig(heaps=1))
+    receiver.add_inproc_reader(queue)
+    config = send.StreamConfig(max_heaps=12)
+    sender = spead_tutorial.send.asyncio.InprocStream(pool, [queue], config)
+    sent = [sender.async_send_heap(make_heap()) for _ in range(11)]
+    await asyncio.wait_for(sent[9], 5)
+    assert receiver.get_nowait().cnt == 1
+    await asyncio.wait_for(sent[10], 5)
+
+
 def test_what_is_no_packet_is_counted_and_what_follows_is_received(pool):
     queue = st.InprocQueue()
     for junk in (b"", b"S\x04", bytes(100), b"\xff" * 2000):

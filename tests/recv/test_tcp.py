@@ -154,6 +154,24 @@ def test_what_cannot_be_found_behind_a_broken_packet_is_said(pool, caplog):
     assert stream.stats.malformed_header == 1
 
 
+@pytest.mark.parametrize("without", [True, False], ids=["without a thread", "with one"])
+def test_the_connection_ends_with_the_stream_whoever_ended_that(pool, without):
+    """A sender is not to wait for a stream that another reader has ended, or its pool."""
+    own = None if without else st.ThreadPool()
+    stream, address = listening(own)
+    with socket.create_connection(address, timeout=5) as sender:
+        with contextlib.suppress(st.Empty):
+            stream.get_nowait()  # without a thread, that takes the connection
+        if without:
+            stream.add_buffer_reader(b"")
+            assert list(stream) == []
+        else:
+            own.stop()
+        with pytest.raises(ConnectionError):
+            while True:
+                sender.sendall(bytes(1 << 20))
+
+
 def test_errors_say_what_is_wrong(pool, acceptor):
     address = acceptor.getsockname()
     for endpoints in ([], [address, address]):
@@ -171,8 +189,9 @@ def test_errors_say_what_is_wrong(pool, acceptor):
     with pytest.raises(OSError, match="in use"):
         recv.Stream(pool).add_tcp_reader(address[1], bind_hostname=HOST)
     with socket.socket(type=socket.SOCK_DGRAM) as sock:
-        with pytest.raises(TypeError, match="TCP socket"):
-            send.TcpStream(pool, sock)
+        for other in (sock, None):
+            with pytest.raises(TypeError, match="TCP socket"):
+                send.TcpStream(pool, socket=other)
         with pytest.raises(TypeError, match="TCP socket"):
             recv.Stream(pool).add_tcp_reader(sock)
     with pytest.raises(TypeError):
@@ -188,6 +207,10 @@ async def test_a_coroutine_is_told_where_nobody_listens(pool, acceptor):
         await connect(pool, [address])
     with pytest.raises(ValueError, match="exactly one endpoint"):
         await connect(pool, [])
+    with pytest.raises(TypeError, match="out of range"):
+        await connect(pool, [(HOST, address[1] + 65536)])
+    with pytest.raises(ValueError, match="NUL"):
+        await connect(pool, [(f"{HOST}\0", address[1])])
 
 
 def test_defaults_are_those_of_spead2():
