@@ -109,7 +109,7 @@ static spti_chunks *new_window(void)
         .data_ring = full,
         .free_ring = empty,
     };
-    spti_chunks *c = spti_chunks_create(&how, true, NULL);
+    spti_chunks *c = spti_chunks_create(&how, NULL, true, NULL);
     REQUIRE(c != NULL);
     return c;
 }
@@ -151,6 +151,12 @@ static bool take_made(spti_sink *sink, spt_depacketizer *d)
     return fate != SPTI_NOT_YET;
 }
 
+/* Nobody waits: rings are tried again with the next packet. */
+static void rest(void *user)
+{
+    (void)user;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     input = (choices){data, size};
@@ -169,7 +175,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     spt_depacketizer *d = spti_depacketizer_create(&config, spti_chunks_placing(c), NULL);
     REQUIRE(d != NULL);
     spti_sink *sink = spti_chunks_sink(c);
-    spti_chunks_serve(c, d);
+    REQUIRE(spti_chunks_serve(c, d, rest, NULL, NULL) == SPT_OK);
     begin_failing(&input);
     uint64_t packets = 0;
     while (input.size > 0) {

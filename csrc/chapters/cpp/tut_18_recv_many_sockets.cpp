@@ -95,6 +95,7 @@ int main(int argc, char **argv)
         receivers.emplace_back(options, known, config);
     together together{};
     std::vector<heaps> each;
+    each.reserve(n);
     for (const receiver &one : receivers)
         each.push_back(heaps_of_one(one.stream.get(), &options, &together));
     std::vector<std::jthread> threads;
