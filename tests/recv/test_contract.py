@@ -337,6 +337,8 @@ def test_packets_are_read_from_whatever_has_a_whole_buffer(recv, pool):
 def test_heaps_are_read_from_a_capture_by_what_a_filter_takes(recv, pool, tmp_path):
     if not hasattr(recv.Stream, "add_udp_pcap_file_reader"):
         pytest.skip("this spead2 was built without libpcap")
+    if recv.__name__ == "spead2.recv" and not Path("/etc/protocols").exists():
+        pytest.skip("libpcap does not know what UDP is: apt install netbase")  # and finds nothing
     frames = [captures.frame(heap(1)), captures.frame(heap(2), 8889), captures.frame(heap(3))]
     path = captures.write(tmp_path / "some.pcap", frames)
     for conditions, found in (
