@@ -297,7 +297,8 @@ def test_all_names_that_take_the_place_of_spead2s_are_there(installed, tmp_path)
 def test_all_names_of_spead2_are_its_own(tmp_path):
     source = tmp_path / "names.cpp"
     headers = ("common_thread_pool", "common_memory_pool", "recv_chunk_stream", "recv_ring_stream")
-    headers += ("recv_heap", "send_packet", "send_streambuf", "send_udp")
+    headers += ("recv_heap", "send_packet", "send_streambuf", "send_udp", "send_tcp")
+    headers += ("common_inproc", "send_inproc")
     lines = "".join(f"#include <spead2/{name}.h>\n" for name in headers)
     source.write_text(f"{lines}{using(named(0))}")
     with_the_peer("-fsyntax-only", source, cwd=tmp_path)

@@ -36,6 +36,8 @@ NEEDED = ("myst_nb", "numpydoc", "sphinx", "sphinx_click", "sphinx_design")
 
 Inventory = dict[str, set[str]]
 
+pytestmark = pytest.mark.timeout(400)  # the pages of the reference are made by Sphinx
+
 
 def build_site(folder: Path) -> None:
     """Build the reference, without the other pages."""

@@ -27,7 +27,12 @@ FIGURES = ROOT / "docs" / "figures"
 RESULTS = ROOT / "bench" / "results"
 DRAWN = sorted(path.name for path in FIGURES.glob("*.svg"))
 #: Pictures of single runs have no points, nor has that of the means of what became of packets.
-WITHOUT_POINTS = {"tut-5-send-pipeline-timeline", "tut-5-packet-spacing", "tut-7-recv-power-lost"}
+WITHOUT_POINTS = {
+    "tut-5-send-pipeline-timeline",
+    "tut-5-packet-spacing",
+    "tut-7-recv-power-lost",
+    "tut-17-recv-hot",
+}
 #: Those that `make test` draws; the thorough run draws all.
 FEW = ("tut-ladder.svg", "tut-11-send-batch-heaps-after.svg")
 PICTURES_FEW = [
