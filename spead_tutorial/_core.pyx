@@ -98,7 +98,7 @@ def _forked():
 os.register_at_fork(after_in_child=_forked)
 
 
-cdef str NOT_MADE = "it has not been made: call the __init__ of the class that yours is derived from"
+cdef str NOT_MADE = "it has not been made: call the __init__ of the class that yours derives from"
 
 
 cdef int check_unmade(void *made) except -1:
