@@ -321,6 +321,14 @@ cdef spt_recv_stats no_stats
 COUNTS = list(counted(&no_stats))
 
 
+cdef int own_port(port) except -1:
+    """A port to listen on."""
+    if whole("port", port) > 65535:
+        raise TypeError(f"port {port} is out of range: ports are 1 to 65535, and 0 lets the system "
+                        "choose")
+    return port
+
+
 # no_gc_clear: pool and allocator must outlive the stream.
 @cython.no_gc_clear
 cdef class ReceiveStream:
@@ -376,11 +384,8 @@ cdef class ReceiveStream:
         cdef bytes name = _name("host", host)
         cdef bytes interface = _name("interface address", interface_address)
         self.check_made()
-        if whole("port", port) > 65535:
-            raise TypeError(f"port {port} is out of range: ports are 1 to 65535, and 0 lets the "
-                            "system choose")
         endpoint.host = name
-        endpoint.port = port
+        endpoint.port = own_port(port)
         config.max_size = whole("max_size", max_size)
         config.buffer_size = whole("buffer_size", buffer_size)
         config.interface_address = interface
@@ -410,12 +415,9 @@ cdef class ReceiveStream:
         cdef spt_receive_config config
         cdef bytes name = _name("host", host)
         self.check_made()
-        if whole("port", port) > 65535:
-            raise TypeError(f"port {port} is out of range: ports are 1 to 65535, and 0 lets the "
-                            "system choose")
         memset(&config, 0, sizeof(config))
         endpoint.host = name
-        endpoint.port = port
+        endpoint.port = own_port(port)
         config.max_size = whole("max_size", max_size)
         config.buffer_size = whole("buffer_size", buffer_size)
         with nogil:
@@ -564,7 +566,7 @@ cdef class ReceiveStream:
 
     @property
     def port(self):
-        """The UDP port that is received from: that of the reader that was added last.
+        """The port that is received from: that of the reader that was added last.
 
         The system may have chosen it. 0 without a socket, and after `stop`.
         """

@@ -140,7 +140,7 @@ class StreamStats(Mapping[str, int]):
         Heaps that were dropped because the ring was full; the longest time, in ns, that a reader
         waited for it.
     longest_unread_ns : int
-        Of a stream without a thread, the longest time, in ns, in which nobody read its sockets,
+        Of a stream of heaps without a thread, the longest time, in ns, in which nobody read it,
         until somebody did; times in which an event loop watched them do not count. With a thread
         it is 0.
     capture_frames, capture_others, capture_fragments, capture_cut : int

@@ -203,7 +203,7 @@ class Address(NamedTuple):
 def _place(text: str) -> Address | Path:
     """Read where to listen, or the name of a capture: a file that is not named as an address."""
     found = re.fullmatch(r"(?:(?:\[([^\]]+)\]|([^:]+)):)?([0-9]{1,5})", text)
-    if found is None and Path(text).exists():
+    if found is None and text and Path(text).exists():
         return Path(text)
     if found is None or not 1 <= int(found[3]) <= 65535:
         raise ValueError(

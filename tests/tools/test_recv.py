@@ -383,6 +383,7 @@ def test_a_port_in_use_is_one_line_that_says_what_to_do(here):
         (["/", "--interface", "lo"], 2, "--interface is for sockets, which / is not"),
         (["/"], 1, "/ is no file: captures are read from files"),
         (["nowhere"], 2, "is no place to listen, and no file: say a port"),
+        ([""], 2, "is no place to listen, and no file"),
         (["127.0.0.1:0"], 2, "a port from 1 to 65535"),
         (["::1:8888"], 2, "an IPv6 address in brackets, as [::1]:8888"),
         (["198.51.100.1:8888"], 1, "could not listen on '198.51.100.1', port 8888"),

@@ -853,7 +853,7 @@ SPT_API size_t spt_recv_stream_ready(spt_recv_stream *stream);
 SPT_API int spt_recv_stream_fd(spt_recv_stream *stream);
 
 /**
- * The UDP port that is received from.
+ * The port that is received from.
  *
  * :param stream: Borrowed.
  * :return: That of the reader that was added last, which the system may have chosen; 0 where none
