@@ -312,9 +312,11 @@ def _flow_to_each(
         sender = stack.enter_context(lab.socket())
         sender.connect(receivers[0].getsockname())
         sender.send(b"to whom?")
-        (came,), _, _ = select.select(receivers, [], [], _DRAIN_S)
-        came.recv(_LOOPBACK_MTU)
-        found.setdefault(came, sender)
+        came, _, _ = select.select(receivers, [], [], _DRAIN_S)
+        if not came:
+            raise ProgramError("a datagram came to none of the sockets that share the port")
+        came[0].recv(_LOOPBACK_MTU)
+        found.setdefault(came[0], sender)
         if len(found) == len(receivers):
             break
     os.kill(pid, signal.SIGCONT)
@@ -326,8 +328,8 @@ def _flow_to_each(
 def _wait_until_stopped(pid: int) -> None:
     """Wait until all threads of a process are: field 3 of their stat, see proc_pid_stat(5)."""
     tasks = [path / "stat" for path in Path(f"/proc/{pid}/task").iterdir()]
-    while any(path.read_text().rpartition(")")[2].split()[0] != "T" for path in tasks):
-        time.sleep(0)
+    while any(path.read_text().rpartition(")")[2].split()[0] not in "TZ" for path in tasks):
+        time.sleep(0)  # Z: it has ended
 
 
 def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Received]:
