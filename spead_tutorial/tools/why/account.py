@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An account of time: what each thread spent every second on that was seen. No I/O, no clock."""
+
+import dataclasses
+
+#: What a thread can spend its time on, in the words of the report, in the order of its bar.
+KINDS = {
+    "own": "in its own code",
+    "spin": "reading the clock until a time has come",
+    "sends": "in calls that send",
+    "calls": "in other calls",
+    "faults": "in page faults",
+    "sleep": "waiting for a time",
+    "lock": "waiting for a lock",
+    "thread": "waiting for another thread",
+    "room": "waiting for room in a socket",
+    "input": "waiting for input",
+    "process": "waiting for another process",
+    "core": "ready, but without a core",
+    "unexplained": "unexplained",
+}
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Part:
+    """Some of a thread's time, and what it was for."""
+
+    kind: str  # of `KINDS`
+    what: str  # the call, the library or the thread it was spent in or waited on; may be empty
+    seconds: float  # of the run that nothing slowed
+    calls: float | None = None  # how often for a packet; None for what is no call
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ThreadTime:
+    """The time of one thread: its parts sum to the seconds for which it was seen."""
+
+    tid: int
+    name: str
+    sends: bool  # whether packets leave by its calls
+    seconds: float
+    parts: tuple[Part, ...]
+
+    def of(self, kind: str) -> float:
+        """Return its seconds of a kind."""
+        return sum(part.seconds for part in self.parts if part.kind == kind)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Account:
+    """The time of all threads of a sender or receiver."""
+
+    seconds: float  # from the first message to the last
+    threads: tuple[ThreadTime, ...]  # those that send first, then the busiest
+    without: tuple[str, ...] = ()  # of strace, perf and /proc: what it had to be made without
+    slowed: float | None = None  # how many times as long a heap takes while calls are looked at
+
+    @property
+    def senders(self) -> tuple[ThreadTime, ...]:
+        """The threads whose time counts: those that send, or all where that is not known."""
+        return tuple(one for one in self.threads if one.sends) or self.threads
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What the threads that send spent their time on: equal parts as one, largest first."""
+        found: dict[tuple[str, str], Part] = {}
+        for part in (part for one in self.senders for part in one.parts):
+            before = found.get((part.kind, part.what))
+            if before is not None:
+                calls = None
+                if part.calls is not None or before.calls is not None:
+                    calls = (part.calls or 0.0) + (before.calls or 0.0)
+                seconds = part.seconds + before.seconds
+                part = dataclasses.replace(part, seconds=seconds, calls=calls)
+            found[part.kind, part.what] = part
+        return tuple(sorted(found.values(), key=lambda part: -part.seconds))
+
+    def of(self, kind: str) -> float:
+        """Return the seconds of a kind, of the threads that send."""
+        return sum(one.of(kind) for one in self.senders)
+
+    def share(self, kind: str) -> float:
+        """Return the part of their time that is of a kind, from 0 to 1."""
+        whole = sum(one.seconds for one in self.senders)
+        return self.of(kind) / whole if whole else 0.0
