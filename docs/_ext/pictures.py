@@ -16,7 +16,8 @@ are those of all chapters that send, a section for each chapter. And
     What to see in it.
     ```
 
-is ``diagrams/stream.svg``, which stands in the page itself so that it can use the page's colours.
+is ``diagrams/stream.svg``, dark on white paper as a file. It stands in the page itself, without the
+paper and in the page's colours.
 
     ```{thumbnail} tut-8-send-reuse-memory
     ```
@@ -51,6 +52,15 @@ from spead_tutorial.results import plots, units
 from spead_tutorial.results.plots.render import PACKET, PERCENT, RATE, TIMES
 
 DIAGRAMS = FIGURES.parent / "diagrams"
+#: What a diagram's file has, and what stands for it in a page: every viewer knows plain colours.
+PAPER = '<rect width="100%" height="100%" fill="#fff"/>'
+IN_PAGES = {
+    PAPER: "",
+    "#0a7d91": "var(--pst-color-primary)",
+    "#d1d5da": "var(--pst-color-border)",
+    "#f3f4f5": "var(--pst-color-surface)",
+    "#fff": "var(--pst-color-background)",
+}
 #: In the folder of what is made for the site, and not kept.
 _DRAWN = "notebooks/pictures"
 _PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
@@ -245,6 +255,8 @@ def drawing(directive: SphinxDirective, path: Path) -> str:
         raise directive.error(f"there is no diagram {path.name} in {DIAGRAMS.name}")
     directive.env.note_dependency(str(path))
     svg = path.read_text()
+    for plain, in_page in IN_PAGES.items():
+        svg = svg.replace(plain, in_page)
     return svg[svg.index("<svg") :]
 
 

@@ -195,6 +195,16 @@ def test_the_programs_of_a_listing_are_found_by_name_and_language():
     assert [find(one.stem, languages[one.suffix]) for one in PROGRAMS] == PROGRAMS
 
 
+def test_diagrams_need_no_page_for_their_colours_and_take_those_of_a_page():
+    pictures = extension("pictures")
+    for path in sorted(pictures.DIAGRAMS.glob("*.svg")):
+        svg = path.read_text()
+        assert pictures.PAPER in svg, path.name
+        assert "var(" not in svg, path.name
+        colours = set(re.findall(r"#[0-9a-f]{3,6}", svg))
+        assert colours <= pictures.IN_PAGES.keys(), path.name
+
+
 # ---- Measured values ----
 
 _POINT = {
