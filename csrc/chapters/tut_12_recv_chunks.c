@@ -8,12 +8,7 @@ enum {
     CHUNKS = 4,      /* one that is filled, two in the ring, and one with the program */
 };
 
-/* What the place function has to know. */
-struct known {
-    int64_t heap_size, chunk_size;
-};
-
-/* Whether what a heap has more than samples comes before them, and has room there. */
+/* Whether a heap's additional bytes are in front, and have room. */
 static bool has_room(const spt_place_data *data, int64_t index, int64_t more)
 {
     if (index != 0 || more <= 0 || more > ROOM)
@@ -22,6 +17,11 @@ static bool has_room(const spt_place_data *data, int64_t index, int64_t more)
     spt_fault fault = spt_received_packet_parse(&packet, data->packet, data->packet_size);
     return fault == SPT_FAULT_NONE && packet.highest_address == (uint64_t)more;
 }
+
+/* What the place function has to know. */
+struct known {
+    int64_t heap_size, chunk_size;
+};
 
 /* Say where a heap belongs: called by the stream's thread. */
 static void place(spt_place_data *data, size_t size, void *user)

@@ -35,13 +35,16 @@ CHUNKS = 4  # one that is filled, two in the ring, and one with the program
 
 
 @numba.njit
-def address_of_last_item(packet: Any) -> int:
-    """Where in its heap the item begins that a packet has last."""
+def has_room(data: Any, index: int, more: int) -> bool:
+    """Whether a heap's additional bytes are in front, and have room."""
+    if index != 0 or not 0 < more <= ROOM:
+        return False
+    packet = numba.carray(intp_to_voidptr(data.packet), data.packet_size, np.uint8)
     end = 8 + 8 * (256 * packet[6] + packet[7])  # of its item pointers
-    address = 0
+    address = 0  # where in its heap the item begins that a packet has last
     for byte in packet[end - packet[3] : end]:
         address = 256 * address + byte
-    return address
+    return address == more
 
 
 @numba.cfunc(
@@ -55,12 +58,9 @@ def place(data_ptr: Any, data_size: Any, known_ptr: Any) -> None:
     length, timestamp = items[0], items[1]
     if timestamp < 0:
         return  # there are no samples in it
-    more = length - heap_size  # descriptors, which have room before the samples of a chunk
+    more = length - heap_size  # descriptors
     index = timestamp % chunk_size // heap_size
-    fits = more == 0
-    if index == 0 and 0 < more <= ROOM:
-        packet = numba.carray(intp_to_voidptr(data.packet), data.packet_size, np.uint8)
-        fits = address_of_last_item(packet) == more
+    fits = more == 0 or has_room(data, index, more)
     if fits and timestamp % heap_size == 0:
         data.chunk_id = timestamp // chunk_size
         data.heap_index = index

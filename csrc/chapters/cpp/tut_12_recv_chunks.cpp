@@ -29,7 +29,7 @@ struct placer {
             data.batch_stats[0]++;
     }
 
-    // Whether what a heap has more than samples comes before them, and has room there.
+    // Whether a heap's additional bytes are in front, and have room.
     static bool has_room(const spt::place_data &data, std::int64_t index, std::int64_t more)
     {
         if (index != 0 || more <= 0 || more > ROOM)
