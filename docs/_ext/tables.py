@@ -118,10 +118,11 @@ def built(
 
 
 def chapters(*lines: str) -> Table:
-    changes = {one.number: one.change for one in (*CHAPTERS, *RECEIVERS)}
-    changes |= {int(number): words for number, words in (line.split(" | ") for line in lines)}
-    rows = [(f"[]({chapter_page(number)})", words) for number, words in sorted(changes.items())]
-    return Table([("Chapter", "What changes"), *rows])
+    found = {one.number: ("sends", one.change) for one in CHAPTERS}
+    found |= {one.number: ("receives", one.change) for one in RECEIVERS}
+    found |= {int(number): ("", words) for number, words in (line.split(" | ") for line in lines)}
+    rows = [(f"[]({chapter_page(number)})", *words) for number, words in sorted(found.items())]
+    return Table([("Chapter", "Its program", "What changes"), *rows])
 
 
 def make_targets() -> Table:
