@@ -4,6 +4,8 @@
 import dataclasses
 
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
+from spead_tutorial.tools.why.account import Account
+from spead_tutorial.tools.why.remedies import Tried
 
 #: Bytes of payload that facts are given for: a gigabyte of 10⁹.
 GB = 10**9
@@ -163,6 +165,8 @@ class Seen:
     bare: Bare | None  # None where there is nothing to compare with
     unseen: tuple[str, ...] = ()  # what could not be seen, and how to get it: a sentence each
     traffic: Traffic | None = None  # None where nobody asked
+    account: Account | None = None  # of the run that nothing slowed; None where it was too short
+    tried: tuple[Tried, ...] = ()  # bare loops with remedies, in rounds
 
     @property
     def largest_packet(self) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from spead_tutorial.results.units import number, percent, size
 from spead_tutorial.tools.why.facts import PAGE, Bare, Packets, Seen
+from spead_tutorial.tools.why.remedies import Gain
 
 #: Packets in a message, and messages in a call, up to which they count as one.
 ONE = 1.2
@@ -57,6 +58,8 @@ class Finding:
     # which part that is of what the sender takes longer than the bare loop; None where one of the
     # two is not known
     explains: float | None = None
+    gain: Gain | None = None  # what mending it gains by itself
+    with_others: tuple[Gain, ...] = ()  # and with what else this sender lacks, or that alone
 
 
 def diagnose(seen: Seen) -> tuple[Finding, ...]:
