@@ -57,8 +57,8 @@ void lay_out(const struct settings *s, struct batch *b, size_t n)
         offset += pieces[1].iov_len;
         size_t size = header_size + pieces[1].iov_len;
         size_t more = s->zero_copy ? fragments(b, &pieces[1]) : 0;
-        if (full || !s->gso || size > segment || length + size > MAX_DATAGRAM ||
-            segments == s->max_segments || n_fragments + more > MAX_FRAGMENTS) {
+        if (full || size > segment || length + size > MAX_DATAGRAM || segments == s->max_segments ||
+            n_fragments + more > MAX_FRAGMENTS) {
             begin_message(b, pieces);
             segment = size;
             segments = length = n_fragments = 0;
@@ -104,6 +104,12 @@ void batch_init(const struct settings *s, struct batch *b, size_t n)
     b->messages = alloc_zeros(n_packets * sizeof(*b->messages));
     b->controls = alloc_zeros(n_packets * sizeof(*b->controls));
     lay_out(s, b, n);
+}
+
+void forget_samples(struct batch *b)
+{
+    if (madvise(b->memory, b->size, MADV_DONTNEED) != 0)
+        fail("could not give memory back: %m");
 }
 
 void batch_fini(struct batch *b)

@@ -12,10 +12,11 @@ enum { MAX_DATAGRAM = 65507 }; /* UDP over IPv4 */
 
 /* How all of them are sent. */
 struct settings {
-    size_t heaps, heap_size, packet_size, batch_size, max_segments;
+    size_t heaps, heap_size, packet_size, batch_size;
+    size_t max_messages, max_segments; /* messages in a call; packets in a message */
     size_t streams;
     int threads;
-    bool gso, zero_copy, huge_pages, fill, json;
+    bool zero_copy, huge_pages, fresh, fill, json;
     const char *host;
     int port;
 };
@@ -40,6 +41,9 @@ size_t max_segments(void);
 /* Make room for n heaps, and lay them out; the program ends where there is none. */
 void batch_init(const struct settings *s, struct batch *b, size_t n);
 void batch_fini(struct batch *b);
+
+/* Give the pages back, as free() does: what writes there next touches new ones. */
+void forget_samples(struct batch *b);
 
 /* Cut the first n heaps of a batch into packets, and gather these into messages: packets of one
  * size, the last of which may be shorter. */

@@ -32,10 +32,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum {
-    MESSAGES_PER_CALL = 64,
     SEND_BUFFER = 512 * 1024,
     N_BATCHES = 2,
     LOOKS = 100, /* before a thread that waits goes to sleep */
@@ -98,7 +98,7 @@ static void send_batch(struct ceiling *c, struct batch *b)
         c->next_id += (uint32_t)b->n_messages;
     }
     for (size_t next = 0; next < b->n_messages;) {
-        size_t n = smaller(b->n_messages - next, MESSAGES_PER_CALL);
+        size_t n = smaller(b->n_messages - next, c->settings.max_messages);
         int sent = sendmmsg(c->fd, b->messages + next, (unsigned)n, flags);
         c->counts.send_calls++;
         if (sent > 0) {
@@ -141,6 +141,8 @@ static struct batch *fill_batch(struct ceiling *c, size_t number)
     size_t n = smaller(c->batch_heaps, s->heaps - first);
     if (n != b->n_heaps)
         lay_out(s, b, n); /* the last */
+    if (s->fresh)
+        forget_samples(b);
     if (s->fill)
         for (size_t i = 0; i < n; i++)
             memset(b->memory + i * s->heap_size, (int)((first + i) % 256), s->heap_size);
@@ -280,21 +282,25 @@ static struct settings parse(int argc, char **argv)
                          .packet_size = 9000,
                          .heaps = 10000,
                          .batch_size = 512 * 1024,
+                         .max_messages = 64,
                          .max_segments = max_segments(),
                          .streams = 1,
                          .threads = 2,
-                         .gso = true,
                          .fill = true};
     const struct word words[] = {
         {"-t", "THREADS", "1: fill, then send; 2: one fills while the other sends (%)", WORD_INT,
          &s.threads, .range = {1, 2}},
         {"-s", "STREAMS", "so many at once, each as with -t 1, which it needs (%)", WORD_SIZE,
          &s.streams, .range = {1, 1024}},
-        {"-g, --no-gso", NULL, "one packet in a message", WORD_OFF, .to = &s.gso},
+        {"-m", "MESSAGES", "in a system call, at most (%)", WORD_SIZE, &s.max_messages,
+         .range = {1, UIO_MAXIOV}},
+        {"-k", "PACKETS", "in a message, at most; 1: no segmentation offload (%)", WORD_SIZE,
+         &s.max_segments, .range = {1, s.max_segments}},
         {"-z", NULL, "the kernel reads the memory in place (MSG_ZEROCOPY)", WORD_ON,
          .to = &s.zero_copy},
         {"--huge-pages", NULL, "samples in huge pages: more packets in a message, with -z", WORD_ON,
          .to = &s.huge_pages},
+        {"--fresh", NULL, "memory that is new for each batch", WORD_ON, .to = &s.fresh},
         {"--no-fill", NULL, "send the same bytes again and again", WORD_OFF, .to = &s.fill},
         {"-n", "HEAPS", "heaps to send (%)", WORD_SIZE, &s.heaps, .range = {1, WORD_MOST}},
         {"-H", "BYTES", "bytes of samples in a heap (%)", WORD_SIZE, &s.heap_size,
@@ -312,6 +318,8 @@ static struct settings parse(int argc, char **argv)
                "-t 2 -n 524288 -H 8192 192.168.31.2 8888", "", words);
     if (s.streams > 1 && s.threads != 1)
         usage_error("several streams (-s) have a thread each: they need -t 1");
+    if (s.fresh && (s.huge_pages || !s.fill))
+        usage_error("--fresh is for ordinary memory that is filled");
     s.packet_size &= ~(size_t)7; /* as packetizers do */
     return s;
 }
@@ -341,8 +349,8 @@ static void print(const struct ceiling *streams, const struct settings *s, const
     printf("{\"program\": \"ceiling\", \"language\": \"c\", \"streams\": %zu, \"threads\": %d, ",
            s->streams, s->threads);
     printf("\"gso\": %s, \"zero_copy\": %s, \"fill\": %s, \"batch_heaps\": %zu, ",
-           s->gso ? "true" : "false", s->zero_copy ? "true" : "false", s->fill ? "true" : "false",
-           streams->batch_heaps);
+           s->max_segments > 1 ? "true" : "false", s->zero_copy ? "true" : "false",
+           s->fill ? "true" : "false", streams->batch_heaps);
     printf("\"heaps\": %zu, \"heap_size\": %zu, \"packet_size\": %zu, \"payload_bytes\": %zu, ",
            s->heaps, s->heap_size, s->packet_size, payload_bytes);
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64 ", ",

@@ -25,7 +25,7 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure import machine
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.programs import ProgramError, program
 from spead_tutorial.measure.records import (
     Header,
     RecordError,
@@ -52,6 +52,7 @@ from support.labs import needs_lab
 from support.records import HEADER, TIMELINE, make_spacing
 
 RECORDS = ROOT / "bench" / "results"
+PAGE = os.sysconf("SC_PAGESIZE")
 SPLIT, SPACING = Split("one", 0, "p", "c", 1, 1), make_spacing("p", False, 0)
 thorough = pytest.mark.thorough
 FULL, QUICK, TINY = (sweeps.SIZES[name] for name in ("full", "quick", "tiny"))
@@ -459,6 +460,24 @@ def test_a_bare_loop_puts_more_packets_into_a_message_that_is_read_out_of_huge_p
     assert found[0].packets == found[1].packets
     assert found[0].messages > found[1].messages
     assert [one.zero_copy_messages for one in found] == [one.messages for one in found]
+
+
+@needs_lab
+def test_a_bare_loop_can_send_with_the_faults_that_senders_have(make_lab):
+    """A packet in a call, or a few in several; datagrams in fragments; new memory."""
+    command = [*program("ceiling", "c"), "-t", "1", "-n", "2", "-H", "1000000", "-b", "1000000"]
+    with make_lab() as lab:
+        found = []
+        for words in (["-k", "1", "-m", "1"], ["-k", "2", "-m", "3"], ["-k", "1", "-p", "60000"]):
+            before = lab.counters()
+            argv = [*command, "--json", "--fresh", *words, lab.address, str(lab.port)]
+            said = json.loads(lab.run(argv, capture_output=True, check=True).stdout)
+            counted = (lab.counters() - before).packets
+            assert said["page_faults"] >= 2 * 1000000 // PAGE
+            counts = [said[name] for name in ("packets", "messages", "send_calls")]
+            found.append((*counts, counted))
+    # 112 packets of 9000 bytes for a heap; or 16 in seven pieces, and one in five.
+    assert found == [(224, 224, 224, 224), (224, 112, 38, 112), (34, 34, 2, 234)]
 
 
 @needs_lab

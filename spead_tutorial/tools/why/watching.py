@@ -347,7 +347,7 @@ def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
     try:
         # The best of a few, as is the custom with ceilings: others may use this machine, too.
         merged = min((_ceiling(spot, case, []) for _ in range(3)), key=elapsed)
-        single = min((_ceiling(spot, case, ["-g"]) for _ in range(2)), key=elapsed)
+        single = min((_ceiling(spot, case, ["-k", "1"]) for _ in range(2)), key=elapsed)
         larger = dataclasses.replace(case, packet_size=largest)
         fewer = _ceiling(spot, larger, [])
     except ProgramError as error:
