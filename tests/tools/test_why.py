@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.tools.why import watching
+from spead_tutorial.tools.why import trying, watching
 from spead_tutorial.tools.why.places import Capture
 from spead_tutorial.tools.why.report import CHAPTERS
 from support import ROOT
@@ -44,6 +44,8 @@ def why(here: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command in this process, with a bare loop that is over at once."""
     monkeypatch.setattr(watching, "_BARE_BYTES", 1 << 22)
     monkeypatch.setattr(watching, "_TOUCHED", 1 << 20)
+    monkeypatch.setattr(trying, "ROUNDS", 1)
+    monkeypatch.setattr(trying, "_EACH_S", 1e-3)
     return lambda *words: here("why", "--seconds", "0.5", *words)
 
 

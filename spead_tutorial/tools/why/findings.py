@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from spead_tutorial.results.units import number, percent, size
 from spead_tutorial.tools.why.facts import PAGE, Bare, Packets, Seen
-from spead_tutorial.tools.why.remedies import Gain
+from spead_tutorial.tools.why.remedies import Gain, gains_of
 
 #: Packets in a message, and messages in a call, up to which they count as one.
 ONE = 1.2
@@ -68,7 +68,7 @@ def diagnose(seen: Seen) -> tuple[Finding, ...]:
     Where no calls were seen, what explains most may be missing: then nothing is weighed, and the
     order is that of `CHECKS`.
     """
-    found = [finding for one in CHECKS if (finding := one(seen)) is not None]
+    found = [_gaining(seen, finding) for one in CHECKS if (finding := one(seen)) is not None]
     if seen.calls is None:
         return tuple(dataclasses.replace(finding, cost_s=None) for finding in found)
     longer = None
@@ -76,6 +76,11 @@ def diagnose(seen: Seen) -> tuple[Finding, ...]:
         longer = seen.run.per_gb(seen.run.seconds) - 1e9 / seen.bare.rate
     weighed = [_weighed(finding, longer) for finding in found]
     return tuple(sorted(weighed, key=lambda finding: -(finding.cost_s or 0.0)))
+
+
+def _gaining(seen: Seen, finding: Finding) -> Finding:
+    gain, others = gains_of(finding.kind, seen.tried)
+    return dataclasses.replace(finding, gain=gain, with_others=others)
 
 
 def _weighed(finding: Finding, longer: float | None) -> Finding:

@@ -20,9 +20,10 @@ from spead_tutorial.measure import baselines
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
-from spead_tutorial.tools.why import instruments
+from spead_tutorial.tools.why import instruments, trying
 from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Seen, Thread, Traffic
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot, end
+from spead_tutorial.tools.why.remedies import Tried
 
 #: How often counters are read; every so many times, the threads.
 _LOOK_S, _LOOKS_PER_THREADS = 0.01, 4
@@ -92,9 +93,12 @@ def watch(
         "There is no bare loop beside it, as that is for labs alone: run it with -- COMMAND, and"
         " without --interface."
     )
+    tried: tuple[Tried, ...] | str = ()
     if isinstance(spot, InLab):
         say("Running the bare loop")
         bare = _bare(spot, _seen(packets))
+        if isinstance(packets, Packets) and isinstance(bare, Bare):
+            tried = trying.tried(spot, packets, _seen(calls), run, say)
     return Seen(
         program=sender.name,
         place=spot.text,
@@ -104,8 +108,9 @@ def watch(
         packets=_seen(packets),
         calls=_seen(calls),
         bare=_seen(bare),
-        unseen=tuple(one for one in (calls, times, packets, bare) if isinstance(one, str)),
+        unseen=tuple(one for one in (calls, times, packets, bare, tried) if isinstance(one, str)),
         traffic=from_memory,
+        tried=_seen(tried) or (),
     )
 
 
