@@ -2,18 +2,17 @@
 """A diagnosis as a page of text, as an object for JSON, and as a picture."""
 
 import dataclasses
-import json
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.records import Recording
-from spead_tutorial.results.units import number, percent, size, times
+from spead_tutorial.results.units import number, percent, size
 from spead_tutorial.tools.why.facts import Seen, Thread
 from spead_tutorial.tools.why.findings import IDLE, Finding
+from spead_tutorial.tools.why.remedies import Gain
 
 if TYPE_CHECKING:
     from spead_tutorial.results.plots.render import Drawn
@@ -31,8 +30,6 @@ CHAPTERS = {
     "no-segmentation-offload": 11,
     "fragments": 16,
 }
-_GAINS = Path(__file__).with_name("gains.json")
-_HERE = ("call-per-packet", "no-segmentation-offload")
 _INDENT = "     "
 _FAR = 0.5
 _WAITED = 0.2  # of the time
@@ -44,12 +41,6 @@ _LOOKS = {
     "in the kernel": ("sending", "////"),
     _WAITING: ("limit", "...."),
 }
-
-
-def _gain(kind: str) -> dict[str, Any] | None:
-    """Return what it gained where it was measured to mend what is found."""
-    found: dict[str, dict[str, Any]] = json.loads(_GAINS.read_text(encoding="utf-8"))["gains"]
-    return found.get(kind)
 
 
 # ---- As text ----
@@ -75,7 +66,7 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
         lines += [
             *_wrapped(f"{f'{place:>2}.' if seen.calls else '  -'}  {finding.symptom}{explains}"),
             *_wrapped(f"{_INDENT}Check: {finding.check}"),
-            *_wrapped(f"{_INDENT}Chapter {chapter}, {title}. {_gained(seen, finding)}"),
+            *_wrapped(f"{_INDENT}Chapter {chapter}, {title}. {_gained(finding)}"),
             "",
         ]
     lines += [line for sentence in unseen for line in _wrapped(sentence)]
@@ -222,14 +213,15 @@ def _nothing(seen: Seen) -> str:
     return "Nothing found." if seen.calls else "Nothing found in what was seen."
 
 
-def _gained(seen: Seen, finding: Finding) -> str:
-    if finding.kind in _HERE and seen.bare is not None:
-        gained = seen.bare.rate / seen.bare.unmerged_rate
-        return f"On this machine it makes the bare loop {times(gained)} as fast."
-    gain = _gain(finding.kind)
-    if gain is None:
-        return "What it gains is what the limit takes."
-    return f"There it was {times(gain['median'])} as fast afterwards ({gain['words']})."
+def _gained(finding: Finding) -> str:
+    gains = [one for one in (finding.gain, *finding.with_others) if one is not None]
+    said = [f"{' + '.join(one.remedies)} {_about(one)}" for one in gains]
+    return f"Gains of the bare loop here: {', '.join(said)}." if said else ""
+
+
+def _about(gain: Gain) -> str:
+    ends = [f"{end:.1f}" if end < 9.95 else f"{end:.0f}" for end in (gain.low, gain.high)]
+    return f"\N{MULTIPLICATION SIGN}{' to '.join(dict.fromkeys(ends))}"
 
 
 # ---- As an object ----
@@ -245,9 +237,7 @@ def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
     made["messages_per_call"] = calls.per_call if calls else None
     made["page_faults_per_gb"] = seen.run.per_gb(seen.run.faults)
     made["findings"] = [
-        dataclasses.asdict(finding)
-        | {"chapter": CHAPTERS[finding.kind], "gain": _gain(finding.kind)}
-        for finding in findings
+        dataclasses.asdict(finding) | {"chapter": CHAPTERS[finding.kind]} for finding in findings
     ]
     return made
 
