@@ -14,6 +14,25 @@ PAGE = 4096
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Beside:
+    """What another thread did while one waited."""
+
+    tid: int
+    doing: str  # "running", or "timed" for a wait that ends by itself
+    seen: int  # in how many looks
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Wait:
+    """Something that a thread was seen waiting in."""
+
+    call: str  # the system call; empty where it may not be seen
+    timed: bool  # whether it ends by itself, when a time has come
+    seen: int  # in how many looks
+    beside: tuple[Beside, ...] = ()  # what others did meanwhile, those who waited left out
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Thread:
     """What one thread did while the sender sent."""
 
@@ -28,6 +47,10 @@ class Thread:
     involuntary: int
     faults: int  # pages that it touched for the first time
     cpus: tuple[int, ...]  # the cores that it may use
+    looks: int = 0  # how often it was looked at, and what it was seen waiting in
+    waits: tuple[Wait, ...] = ()
+    nth: int = 0  # which one it is of those with its name, in the order of their making
+    pid: int = 0  # the process that it is of
 
     @property
     def cpu_s(self) -> float:
@@ -44,6 +67,9 @@ class Run:
     payload_bytes: int  # what they carried: bytes within UDP, about
     threads: tuple[Thread, ...]  # those of all the sender's processes
     whole: bool  # whether it was seen to its end, and not stopped
+    looks: int = 0  # how often its threads were looked at
+    # whether threads stand in for each other, as those of Go do: what one begins, another ends
+    pooled: bool = False
 
     @property
     def rate(self) -> float:
@@ -114,6 +140,42 @@ class Packets:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Call:
+    """The calls of one name that a thread made."""
+
+    name: str
+    count: int
+    each_s: float  # what one takes that does not wait, less what looking at it costs
+    timed: bool = False  # whether it ends by itself, when a time has come
+    timed_out: float | None = None  # of the time that it waited, the part that a time ended
+    on: str = ""  # the file that it is about most often
+    sends: bool = False
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Caller:
+    """The calls of one thread, while strace looked."""
+
+    name: str  # what the kernel calls it, and which one it is of those with this name
+    nth: int
+    messages: int  # what it sent
+    calls: tuple[Call, ...]
+    mapped_bytes: int = 0  # bytes of new memory that it asked the kernel for
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sampled:
+    """Where the code of a thread was, when it was looked at in a run of its own."""
+
+    name: str  # what the kernel calls it, and which one it is of those with this name
+    nth: int
+    samples: int
+    clock: int  # of those, in code that reads the clock
+    # samples by symbol and library: the most frequent
+    places: tuple[tuple[str, str, int], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Calls:
     """What strace saw, in a run of its own."""
 
@@ -124,6 +186,8 @@ class Calls:
     asked_s: float  # seconds that they asked for
     seconds: float  # from the first call that sends to the last
     mapped_bytes: int  # bytes of new memory that the program asked the kernel for in that time
+    callers: tuple[Caller, ...] = ()  # those threads that made calls in that time
+    floor_s: float = 0.0  # what a call takes at least while it is looked at
 
     @property
     def per_call(self) -> float:
@@ -149,6 +213,8 @@ class Bare:
     message_s: float  # seconds of CPU time that one more message costs
     fault_s: float  # seconds of CPU time that the first touch of a page costs
     packet_s: float  # seconds of CPU time that one more packet in a message costs
+    # seconds of CPU time for a gigabyte: less than that of a clock where others have the cores
+    gb_s: float | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -165,6 +231,7 @@ class Seen:
     bare: Bare | None  # None where there is nothing to compare with
     unseen: tuple[str, ...] = ()  # what could not be seen, and how to get it: a sentence each
     traffic: Traffic | None = None  # None where nobody asked
+    sampled: tuple[Sampled, ...] | None = None  # None where there is no perf, or it may not look
     account: Account | None = None  # of the run that nothing slowed; None where it was too short
     tried: tuple[Tried, ...] = ()  # bare loops with remedies, in rounds
 
