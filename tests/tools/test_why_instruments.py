@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from spead_tutorial.tools.why.instruments import parse_calls
+from spead_tutorial.tools.why.calls import parse_calls
 
 
 def counted(lines: str):
@@ -105,3 +105,33 @@ def test_submissions_to_an_io_uring_are_messages():
 
 def test_where_nothing_was_sent_there_are_no_calls():
     assert parse_calls(["10 100.0 brk(NULL) = 0x1000 <0.000010>", "strace: hello"]) is None
+
+
+def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_looked_at():
+    names = {10: ("main", 0), 11: ("timer", 0)}
+    lines = """
+        10 100.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000030>
+        10 100.1 getpid() = 10 <0.000010>
+        10 100.2 openat(AT_FDCWD</home>, "/etc/hosts", O_RDONLY) = 5</etc/hosts> <0.000014>
+        11 100.3 futex(0x7f, FUTEX_WAIT_PRIVATE, 2, NULL) = 0 <0.500000>
+        11 100.4 futex(0x7f, FUTEX_WAIT_BITSET_PRIVATE, 0, {tv_sec=9, tv_nsec=1}, FUTEX_BITSET_MATCH_ANY) = -1 ETIMEDOUT (Connection timed out) <0.003000>
+        11 100.5 futex(0x7f, FUTEX_WAIT_PRIVATE, 2, {tv_sec=0, tv_nsec=1}) = 0 <0.001000>
+        10 100.6 sendto(4<socket:[8]>, ""..., 30, 0, NULL, 0) = -1 EAGAIN (Resource temporarily unavailable) <0.000012>
+        10 101.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000050>
+    """  # noqa: E501
+    found = parse_calls(textwrap.dedent(lines).strip().splitlines(), names)
+    assert found is not None
+    main, timer = found.callers
+    assert (main.name, main.messages, timer.name, timer.messages) == ("main", 2, "timer", 0)
+    told = {
+        (one.name, one.timed, one.sends): one for caller in found.callers for one in caller.calls
+    }
+    assert told["sendto", False, True].each_s == pytest.approx(2e-5)
+    assert told["sendto", False, False].count == 1  # it has sent nothing
+    assert told["openat", False, False].on == "/home"
+    assert told["openat", False, False].each_s == pytest.approx(4e-6)
+    assert told["futex", True, False].timed_out == pytest.approx(0.75)
+    assert told["futex", False, False].timed_out == 0.0
+    together = parse_calls(textwrap.dedent(lines).strip().splitlines(), names, pooled=True)
+    assert together is not None
+    assert [one.messages for one in together.callers] == [2]

@@ -21,6 +21,7 @@ from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import instruments, trying
+from spead_tutorial.tools.why.calls import parse_calls
 from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Seen, Thread, Traffic
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot, end
 from spead_tutorial.tools.why.remedies import Tried
@@ -324,7 +325,7 @@ def _calls(sender: Sender, spot: Spot, seconds: float) -> Calls | str:
                 _until_sent(sender, spot, process, seconds, lambda: False)
         try:
             with open(output, encoding="utf-8", errors="replace") as lines:
-                found = instruments.parse_calls(lines)
+                found = parse_calls(lines)
         except OSError:
             found = None
         if found is not None:

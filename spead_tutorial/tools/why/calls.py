@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which system calls a sender makes, from the lines of strace. No I/O, no clock."""
+
+import dataclasses
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from spead_tutorial.tools.why.facts import Call, Caller, Calls
+
+#: Calls that send, and that end when a time has come, or sooner.
+SENDS = ("sendmsg", "sendmmsg", "sendto", "write", "writev", "io_uring_enter")
+SLEEPS = ("nanosleep", "clock_nanosleep", "select", "pselect6", "poll", "ppoll", "epoll_wait",
+          "epoll_pwait", "epoll_pwait2")  # fmt: skip
+FUTEX, TIMER = "futex", "timerfd_settime"
+#: Calls whose time is that of waiting.
+WAITS = (*SLEEPS, FUTEX, "wait4", "waitid", "pause", "rt_sigsuspend", "restart_syscall")
+
+_WHO = r"(?:(?:\[pid +)?(?P<who>\d+)\]? +)?"
+_LINE = re.compile(
+    _WHO + r"(?P<at>\d+\.\d+) (?:<\.\.\. )?(?P<name>\w+)(?P<arguments>.*)"
+    r" = (?P<value>-?\d+|0x[0-9a-f]+|\?)(?P<more>[ <].*?)??(?:<(?P<took>\d+\.\d+)>)?$"
+)
+_UNFINISHED = re.compile(_WHO + r"\d+\.\d+ (?P<name>\w+)\((?P<arguments>.*) <unfinished \.\.\.>$")
+_RESUMED = re.compile(_WHO + r"\d+\.\d+ <\.\.\. (?P<name>\w+) resumed")
+_INTERVAL = re.compile(r"tv_sec=(\d+), tv_nsec=(\d+)")
+_PATH = re.compile(r'<(/[^>]*)>|"(/[^"]*)"')
+_MOST_LINES = 2_000_000
+#: A wait that is shorter is a look whether there is something to do.
+_LOOK_S = 1e-5
+#: A wait that takes this part of what a timer was set to ends with that timer.
+_ABOUT = 0.8
+#: Of the times of a call the tenth part is shorter: what others on the machine add is left out.
+_TENTH = 10
+_LEAST_S = 1e-7
+
+
+@dataclasses.dataclass(slots=True)
+class _Seen:
+    """A call that has ended."""
+
+    who: str | None
+    at: float
+    name: str
+    arguments: str
+    value: int
+    took: float
+    slept: float = 0.0  # for how long it asked to sleep, by itself or by a timer
+    timed: bool = False  # whether a time ends it, and whether one has
+    timed_out: bool = False
+
+
+def parse_calls(
+    lines: Iterable[str],
+    names: Mapping[int, tuple[str, int]] | None = None,
+    *,
+    pooled: bool = False,
+) -> Calls | None:
+    """Count what strace wrote down; None where nothing was sent.
+
+    ``names`` has what threads are called, and which one each is of those with that name. Threads
+    that stand in for each other are one, if ``pooled``.
+    """
+    seen = _read(lines)
+    floor = min((one.took for one in seen if one.took > 0), default=0.0)
+    sent = [one for one in seen if _is_send(one)]
+    through = Counter(_socket_of(one) for one in sent)
+    # Those of one or two messages are for names, or for the kernel: no data goes through them.
+    few = max(through.values(), default=0) / 20
+    sent = [one for one in sent if through[_socket_of(one)] >= few]
+    if not sent:
+        return None
+    first, last = min(one.at for one in sent), max(one.at for one in sent)
+    ids = set(map(id, sent))
+    during = [one for one in seen if first <= one.at <= last]
+    by_thread: dict[str | None, list[_Seen]] = {}
+    for one in during:
+        by_thread.setdefault(None if pooled else one.who, []).append(one)
+    ends = {
+        None if pooled else one.who: one.value
+        for one in seen
+        if one.name == "brk" and one.at < first
+    }
+    slept = [one.slept for one in during if one.slept > 0]
+    callers = tuple(
+        _caller(calls, ids, floor, (names or {}).get(int(who or 0), ("", 0)), ends.get(who, 0))
+        for who, calls in by_thread.items()
+    )
+    found = Counter(one.name for one in sent)
+    return Calls(
+        send_calls=found.total(),
+        messages=sum(map(_messages, sent)),
+        names=tuple(name for name, _ in found.most_common()),
+        sleeps=len(slept),
+        asked_s=sum(slept),
+        seconds=last - first,
+        mapped_bytes=sum(caller.mapped_bytes for caller in callers),
+        callers=tuple(sorted(callers, key=lambda caller: -caller.messages)),
+        floor_s=floor,
+    )
+
+
+def _read(lines: Iterable[str]) -> list[_Seen]:
+    begun: dict[tuple[str | None, str], str] = {}
+    timers: dict[str | None, float] = {}
+    found = []
+    for line in itertools.islice(lines, _MOST_LINES):
+        if (cut := _UNFINISHED.match(line)) is not None:
+            begun[cut["who"], cut["name"]] = cut["arguments"]
+            continue
+        match = _LINE.match(line)
+        if match is None:
+            continue
+        arguments = match["arguments"]
+        if (rest := _RESUMED.match(line)) is not None:
+            arguments = begun.pop((rest["who"], rest["name"]), "") + arguments
+        value = 0 if match["value"] == "?" else int(match["value"], 0)
+        one = _Seen(
+            match["who"], float(match["at"]), match["name"], arguments, value,
+            float(match["took"] or 0.0),
+        )  # fmt: skip
+        if one.name == TIMER:
+            timers[one.who] = _asked(arguments, 1)
+        elif one.name in SLEEPS:
+            one.timed = "nanosleep" in one.name or not re.search(r"(, -1|NULL)\)$", arguments)
+            one.slept = _slept(one, timers.get(one.who, 0.0))
+            one.timed_out = one.slept > 0
+        elif one.name == FUTEX:
+            one.timed = "WAIT" in arguments and not re.search(r", NULL(, [^,]*)?\)$", arguments)
+            one.timed_out = "ETIMEDOUT" in (match["more"] or "")
+        found.append(one)
+    return found
+
+
+def _caller(
+    calls: list[_Seen], sent: set[int], floor: float, name: tuple[str, int], end_of_memory: int
+) -> Caller:
+    """Return what one thread called."""
+    groups: dict[tuple[str, bool, bool], list[_Seen]] = {}
+    mapped = 0
+    for one in calls:
+        groups.setdefault((one.name, one.timed, id(one) in sent), []).append(one)
+        if one.name == "brk":
+            mapped += max(0, one.value - end_of_memory) if end_of_memory else 0
+            end_of_memory = one.value
+        elif one.name == "mmap" and one.value > 0:
+            mapped += _mapped(one.arguments)
+    return Caller(
+        *name,
+        messages=sum(_messages(one) for one in calls if id(one) in sent),
+        calls=tuple(
+            _call(*key, group, floor)
+            for key, group in sorted(groups.items(), key=lambda item: -len(item[1]))
+        ),
+        mapped_bytes=mapped,
+    )
+
+
+def _call(name: str, timed: bool, sends: bool, group: list[_Seen], floor: float) -> Call:
+    is_wait = name in WAITS
+    tenth = sorted(one.took for one in group)[len(group) // _TENTH]
+    waited = sum(one.took for one in group)
+    by_time = sum(one.took for one in group if one.timed_out)
+    paths = Counter(_path(one) for one in group)
+    return Call(
+        name=name,
+        count=len(group),
+        each_s=_LEAST_S if is_wait else max(_LEAST_S, tenth - floor),
+        timed=timed,
+        timed_out=(by_time / waited if waited else 0.0) if is_wait else None,
+        on=paths.most_common(1)[0][0],
+        sends=sends,
+    )
+
+
+def _path(one: _Seen) -> str:
+    found = _PATH.search(one.arguments)
+    return (found[1] or found[2] or "") if found else ""
+
+
+def _is_send(one: _Seen) -> bool:
+    if one.name not in SENDS or one.value < 0:
+        return False
+    if one.name in ("write", "writev"):  # a connected socket's, not a file's
+        return "<UDP" in _socket_of(one) or "<socket:" in _socket_of(one)
+    return one.name != "io_uring_enter" or _messages(one) > 0
+
+
+def _socket_of(one: _Seen) -> str:
+    return one.arguments.partition(",")[0]
+
+
+def _messages(one: _Seen) -> int:
+    """Return how many messages a call was for."""
+    if one.name == "sendmmsg":
+        return one.value
+    if one.name != "io_uring_enter":
+        return 1
+    words = one.arguments.split(", ")
+    return int(words[1]) if len(words) > 1 and words[1].isdecimal() else 0
+
+
+def _slept(one: _Seen, timer: float) -> float:
+    """Return for how long a call asked to sleep, by itself or by a timer; else nothing."""
+    if "nanosleep" in one.name:
+        # Until a time, where it says so, and not for so long.
+        return one.took if "TIMER_ABSTIME" in one.arguments else _asked(one.arguments, 0)
+    if one.took < _LOOK_S:
+        return 0.0
+    if one.value == 0:  # its own time was up
+        return one.took
+    return timer if 0 < _ABOUT * timer <= one.took else 0.0
+
+
+def _asked(arguments: str, place: int) -> float:
+    """Return one of the times among a call's arguments, in seconds."""
+    times = _INTERVAL.findall(arguments)[place : place + 1]
+    return int(times[0][0]) + int(times[0][1]) / 1e9 if times else 0.0
+
+
+def _mapped(arguments: str) -> int:
+    """Return how much memory a call maps that is nobody's: no file, and no shared ring."""
+    words = arguments.lstrip("(").split(", ")
+    if "MAP_ANONYMOUS" not in arguments or "PROT_WRITE" not in arguments:
+        return 0
+    return int(words[1]) if words[1].isdecimal() else 0
