@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What threads wait in, as ``/proc`` shows it to whoever may trace them."""
+
+import contextlib
+import dataclasses
+import os
+import platform
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from spead_tutorial.tools.why.facts import Beside, Run, Thread, Wait
+
+#: What a thread does at a moment: the call that it waits in, and whether a time ends it by itself;
+#: None where it runs, or could.
+Doing = tuple[str, bool] | None
+Look = dict[int, Doing]
+
+#: The calls that programs wait in, by their numbers.
+_NUMBERS: dict[str, dict[int, str]] = {
+    "x86_64": {
+        0: "read", 1: "write", 7: "poll", 17: "pread64", 18: "pwrite64", 19: "readv", 20: "writev",
+        23: "select", 24: "sched_yield", 34: "pause", 35: "nanosleep", 43: "accept", 44: "sendto",
+        45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 61: "wait4", 74: "fsync", 75: "fdatasync",
+        130: "rt_sigsuspend", 202: "futex", 230: "clock_nanosleep", 232: "epoll_wait",
+        247: "waitid", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait", 288: "accept4",
+        299: "recvmmsg", 307: "sendmmsg", 426: "io_uring_enter", 441: "epoll_pwait2",
+    },
+    "aarch64": {
+        22: "epoll_pwait", 63: "read", 64: "write", 65: "readv", 66: "writev", 67: "pread64",
+        68: "pwrite64", 72: "pselect6", 73: "ppoll", 82: "fsync", 83: "fdatasync", 95: "waitid",
+        98: "futex", 101: "nanosleep", 115: "clock_nanosleep", 124: "sched_yield",
+        133: "rt_sigsuspend", 202: "accept", 206: "sendto", 207: "recvfrom", 211: "sendmsg",
+        212: "recvmsg", 242: "accept4", 243: "recvmmsg", 260: "wait4", 269: "sendmmsg",
+        426: "io_uring_enter", 441: "epoll_pwait2",
+    },
+}  # fmt: skip
+_HERE = _NUMBERS.get(platform.machine(), {})
+#: Which argument says until when: an address, of which nothing is none, or milliseconds.
+_UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
+_MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}
+_MOST_BESIDE = 8
+
+
+def doing(text: str, numbers: Mapping[int, str] = _HERE) -> Doing:
+    """Read what the kernel says that a thread does."""
+    words = text.split()
+    if not words or words[0] == "running":
+        return None
+    number, arguments = int(words[0]), [int(word, 16) for word in words[1:7]]
+    name = numbers.get(number, f"call {number}" if number >= 0 else "")
+    timed = name.endswith("nanosleep")
+    if len(arguments) == 6:
+        if name in _UNTIL:
+            timed = arguments[_UNTIL[name]] != 0
+        elif name in _MILLISECONDS:
+            timed = not arguments[_MILLISECONDS[name]] & 0x80000000  # less than nothing: for ever
+    return name, timed
+
+
+def look(pids: Sequence[int]) -> Look | None:
+    """Return what the threads of some processes do now; None where this user may not see it."""
+    found: Look = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended, or is another user's
+            for tid in os.listdir(f"/proc/{pid}/task"):
+                with open(f"/proc/{pid}/task/{tid}/syscall") as file:
+                    found[int(tid)] = doing(file.read())
+    return found or None
+
+
+def waits(looks: Iterable[Look]) -> dict[int, tuple[int, tuple[Wait, ...]]]:
+    """Return how often each thread was looked at, and what it waited in."""
+    times: Counter[int] = Counter()
+    seen: dict[int, Counter[tuple[str, bool]]] = {}
+    beside: dict[tuple[int, str, bool], Counter[tuple[int, str]]] = {}
+    for one in looks:
+        times.update(one.keys())
+        active = [
+            (tid, "timed" if what else "running") for tid, what in one.items()
+            if what is None or what[1]
+        ]  # fmt: skip
+        for tid, what in one.items():
+            if what is not None:
+                seen.setdefault(tid, Counter())[what] += 1
+                others = beside.setdefault((tid, *what), Counter())
+                others.update(other for other in active if other[0] != tid)
+    return {
+        tid: (
+            times[tid],
+            tuple(
+                Wait(*what, count, _beside(beside[(tid, *what)]))
+                for what, count in seen.get(tid, Counter()).most_common()
+            ),
+        )
+        for tid in times
+    }
+
+
+def _beside(others: Counter[tuple[int, str]]) -> tuple[Beside, ...]:
+    return tuple(Beside(*other, count) for other, count in others.most_common(_MOST_BESIDE))
+
+
+def numbered(names: Mapping[int, str]) -> dict[int, tuple[str, int]]:
+    """Return the name of each thread, and which one it is of those, in the order of their making.
+
+    So are threads found again in another run.
+    """
+    times: Counter[str] = Counter()
+    found = {}
+    for tid, name in sorted(names.items()):
+        found[tid] = name, times[name]
+        times[name] += 1
+    return found
+
+
+def added(
+    run: Run, looks: Sequence[Look], names: Mapping[int, tuple[str, int]], *, pooled: bool
+) -> Run:
+    """Return a run whose threads say what they waited in."""
+    threads = run.threads
+    if pooled and threads:
+        one, watching = pool(threads), _watching(looks)
+        threads = (one,)
+        looks = [
+            {one.tid: of_pool({tid: what for tid, what in look.items() if tid not in watching})}
+            for look in looks
+        ]
+    found = waits(looks)
+    told = []
+    for thread in threads:
+        times, seen = found.get(thread.tid, (0, ()))
+        nth = 0 if pooled else names.get(thread.tid, ("", 0))[1]
+        told.append(dataclasses.replace(thread, looks=times, waits=seen, nth=nth))
+    return dataclasses.replace(run, threads=tuple(told), looks=len(looks), pooled=pooled)
+
+
+# ---- Threads that stand in for each other ----
+
+_SENDING = ("sendto", "sendmsg", "sendmmsg", "write", "io_uring_enter")
+_POLLS = tuple(_MILLISECONDS)
+
+
+def of_pool(one: Look) -> Doing:
+    """Return what threads do together that stand in for each other.
+
+    Those who wait for work do so as long as one of them runs. If none does, the one that would go
+    on first counts: it sends, or it waits for the next time or for input on behalf of all.
+    """
+    if None in one.values():
+        return None
+    blocked = [what for what in one.values() if what is not None]
+
+    def rank(what: tuple[str, bool]) -> int:
+        name, timed = what
+        return 0 if name in _SENDING else 1 if name in _POLLS and timed else 2 + (name == "futex")
+
+    return min(blocked, key=rank, default=("", False))
+
+
+def _watching(looks: Sequence[Look]) -> set[int]:
+    """Return the threads that do nothing but watch the others: they sleep now and then."""
+    seen = waits(looks)
+    return {
+        tid for tid, (_, found) in seen.items()
+        if found and found[0].call in ("nanosleep", "clock_nanosleep")
+    }  # fmt: skip
+
+
+def pool(threads: Sequence[Thread]) -> Thread:
+    """Return threads that stand in for each other as one."""
+    runnable = [thread.runnable_s for thread in threads if thread.runnable_s is not None]
+    return Thread(
+        tid=min(thread.tid for thread in threads),
+        name=min(threads, key=lambda thread: thread.tid).name,
+        user_s=sum(thread.user_s for thread in threads),
+        system_s=sum(thread.system_s for thread in threads),
+        runnable_s=sum(runnable) if runnable else None,
+        voluntary=sum(thread.voluntary for thread in threads),
+        involuntary=sum(thread.involuntary for thread in threads),
+        faults=sum(thread.faults for thread in threads),
+        cpus=tuple(sorted({core for thread in threads for core in thread.cpus})),
+    )
+
+
+def is_pooled(pid: int) -> bool:
+    """Whether a process's threads stand in for each other, as those of Go's programs do."""
+    with contextlib.suppress(OSError), Path(f"/proc/{pid}/exe").open("rb") as program:
+        return b"Go\0\0" in program.read(1 << 13)
+    return False
