@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a sender's own code does, and whether it only reads the clock: perf's samples."""
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from spead_tutorial.tools.why.facts import Sampled
+
+#: What to say where there is no perf, or it may not look.
+NO_PERF = "What its own code does was not seen, as there is no perf: apt install linux-perf."
+_FORBIDDEN = "What its own code does was not seen, as perf may not look: {}."
+_RATE = "997"  # samples a second, at no multiple of what programs wait for
+_PATIENCE_S = 5.0
+_READING_S = 20.0
+_LINE = re.compile(r"^\s*(?P<tid>\d+)\s+[0-9a-f]+ (?P<symbol>.*) \((?P<library>[^()]*)\)$")
+_MOST_LINES = 1_000_000
+_MOST_PLACES = 8
+_KERNELS = "[vdso]"
+#: What libraries call that by which programs read the clock.
+_CLOCK = re.compile(
+    r"clock_gettime|gettimeofday|nanotime|perf_counter|monotonic|steady_clock|system_clock"
+    r"|Instant|_PyTime|hrtime|Stopwatch|currentTimeMillis|walltime|rdtsc",
+    re.IGNORECASE,
+)
+#: From this part of a thread's samples in the kernel's code that reads the clock, it spins: nobody
+#: asks for the time so often to use it.
+_SPINS = 0.1
+#: How many times as long as that code may what asks for the time take: compiled, and interpreted.
+_COMPILED, _INTERPRETED = 3.0, 12.0
+_INTERPRETERS = re.compile(
+    r"/(?:lib)?(?:python|node|ruby|perl|lua|php|jvm|v8|julia)[\w.-]*$|^\[JIT\]|^//anon"
+    r"|perf-\d+\.map$|_math\.|/time\.cpython|jitted"
+)
+
+
+def parse(
+    lines: Iterable[str], names: Mapping[int, tuple[str, int]], *, pooled: bool = False
+) -> tuple[Sampled, ...]:
+    """Count the samples of each thread that ``perf script`` wrote, busiest first."""
+    found: dict[int, Counter[tuple[str, str]]] = {}
+    for number, line in enumerate(lines):
+        match = _LINE.match(line)
+        if number > _MOST_LINES:
+            break
+        if match is not None:
+            place = match["symbol"].partition("+0x")[0], match["library"]
+            found.setdefault(0 if pooled else int(match["tid"]), Counter())[place] += 1
+    return tuple(
+        Sampled(
+            *names.get(tid, ("", 0)),
+            samples=places.total(),
+            clock=_spinning(places),
+            places=tuple(
+                (symbol, library.rpartition("/")[2], count)
+                for (symbol, library), count in places.most_common(_MOST_PLACES)
+            ),
+        )
+        for tid, places in sorted(found.items(), key=lambda item: -item[1].total())
+    )
+
+
+def _spinning(places: Counter[tuple[str, str]]) -> int:
+    """Return how many samples are of a loop that reads the clock until a time has come.
+
+    They are those in the kernel's code for it, in functions that call that, and in the code around
+    those. That code is of the program, and takes about as long; if it is interpreted, several times
+    as long.
+    """
+    read = sum(count for (_, library), count in places.items() if library == _KERNELS)
+    if read < _SPINS * places.total():
+        return 0
+    found = 0
+    for (symbol, library), count in places.items():
+        most = (_INTERPRETED if _INTERPRETERS.search(library) else _COMPILED) * read
+        if library == _KERNELS or _CLOCK.search(symbol) or count <= most:
+            found += count
+    return found
+
+
+class Profile:
+    """What perf notes."""
+
+    def __init__(self, process: "subprocess.Popen[bytes] | None") -> None:
+        self._process = process
+        self.lines: list[str] = []
+        self.why = NO_PERF  # what to say where there are none
+
+    def is_over(self) -> bool:
+        """Whether it looks no longer."""
+        return self._process is None or self._process.poll() is not None
+
+    def sampled(
+        self, names: Mapping[int, tuple[str, int]], *, pooled: bool = False
+    ) -> tuple[Sampled, ...] | str:
+        """Return the samples of each thread, or say why there are none."""
+        return parse(self.lines, names, pooled=pooled) if self.lines else self.why
+
+
+@contextlib.contextmanager
+def profile(pids: Sequence[int], seconds: float) -> Iterator[Profile]:
+    """Sample the own code of processes for some time, for which they have to run."""
+    perf, sleep = shutil.which("perf"), shutil.which("sleep")
+    if perf is None or sleep is None:
+        yield Profile(None)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        output, nothing = str(Path(folder, "perf.data")), subprocess.DEVNULL
+        command = [perf, "record", "-q", "-e", "cpu-clock:u", "-F", _RATE, "-o", output]
+        command += [
+            "-p",
+            ",".join(map(str, pids)),
+            "--",
+            sleep,
+            str(seconds),
+        ]  # which begins when it looks
+        with subprocess.Popen(
+            command, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE
+        ) as process:
+            made = Profile(process)
+            try:
+                yield made
+            finally:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGINT)  # it writes what it has noted
+                try:
+                    _, said = process.communicate(timeout=_PATIENCE_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    _, said = process.communicate()
+        made.lines, made.why = _read(perf, output), _reason(said.decode(errors="replace"))
+
+
+def _read(perf: str, output: str) -> list[str]:
+    command = [perf, "script", "-i", output, "--no-inline", "-F", "tid,ip,sym,dso"]
+    with contextlib.suppress(subprocess.TimeoutExpired, OSError):
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            timeout=_READING_S, env=os.environ | {"DEBUGINFOD_URLS": ""},
+        )  # fmt: skip
+        return done.stdout.decode(errors="replace").splitlines()
+    return []
+
+
+def _reason(said: str) -> str:
+    lines = [line.strip(" .:") for line in said.splitlines() if line.strip()]
+    if any("aranoid" in line or "ermission" in line for line in lines):
+        return _FORBIDDEN.format("sysctl kernel.perf_event_paranoid is above 2")
+    return _FORBIDDEN.format(lines[0] if lines else "it wrote down nothing")
