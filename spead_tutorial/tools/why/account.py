@@ -2,6 +2,7 @@
 """An account of time: what each thread spent every second on that was seen. No I/O, no clock."""
 
 import dataclasses
+from collections.abc import Iterable
 
 #: What a thread can spend its time on, in the words of the report, in the order of its bar.
 KINDS = {
@@ -29,6 +30,21 @@ class Part:
     what: str  # the call, the library or the thread it was spent in or waited on; may be empty
     seconds: float  # of the run that nothing slowed
     calls: float | None = None  # how often for a packet; None for what is no call
+
+
+def merged(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Return parts that take time, those that are equal but for that as one, largest first."""
+    found: dict[tuple[str, str], Part] = {}
+    for part in parts:
+        before = found.get((part.kind, part.what))
+        if before is not None:
+            calls = None
+            if part.calls is not None or before.calls is not None:
+                calls = (part.calls or 0.0) + (before.calls or 0.0)
+            part = dataclasses.replace(part, seconds=part.seconds + before.seconds, calls=calls)
+        found[part.kind, part.what] = part
+    used = (part for part in found.values() if part.seconds > 0)
+    return tuple(sorted(used, key=lambda part: -part.seconds))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -63,17 +79,7 @@ class Account:
     @property
     def parts(self) -> tuple[Part, ...]:
         """What the threads that send spent their time on: equal parts as one, largest first."""
-        found: dict[tuple[str, str], Part] = {}
-        for part in (part for one in self.senders for part in one.parts):
-            before = found.get((part.kind, part.what))
-            if before is not None:
-                calls = None
-                if part.calls is not None or before.calls is not None:
-                    calls = (part.calls or 0.0) + (before.calls or 0.0)
-                seconds = part.seconds + before.seconds
-                part = dataclasses.replace(part, seconds=seconds, calls=calls)
-            found[part.kind, part.what] = part
-        return tuple(sorted(found.values(), key=lambda part: -part.seconds))
+        return merged(part for one in self.senders for part in one.parts)
 
     def of(self, kind: str) -> float:
         """Return the seconds of a kind, of the threads that send."""

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Making the account of time from what was seen. No I/O, no clock."""
+
+import dataclasses
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from spead_tutorial.tools.why.account import Account, Part, ThreadTime, merged
+from spead_tutorial.tools.why.calls import WAITS
+from spead_tutorial.tools.why.facts import (
+    PAGE,
+    Beside,
+    Call,
+    Caller,
+    Calls,
+    Run,
+    Sampled,
+    Thread,
+    Wait,
+)
+
+#: Share of the messages from which a thread counts as one that sends.
+SENDS = 0.05
+#: Samples of a thread's own code from which they are taken to tell what it does.
+_ENOUGH = 8
+#: A thread that waits for longer, on average, waits for work, and not for a lock.
+_LOCK_S = 0.05
+_MOST_THREADS = 32
+_MOST_LIBRARIES = 3
+_SOCKET = ("sendto", "sendmsg", "sendmmsg", "io_uring_enter")
+_INPUT = ("read", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "select",
+          "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "pause",
+          "rt_sigsuspend")  # fmt: skip
+_PROCESS = ("wait4", "waitid")
+#: Calls that read the clock where the kernel has no quicker way; and what asks for nothing, which
+#: spins, and often before a wait.
+_CLOCK = ("clock_gettime", "gettimeofday", "time")
+_YIELD, _FUTEX = "sched_yield", "futex"
+
+_Named = TypeVar("_Named", Caller, Sampled)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Prices:
+    """What the kernel asks on this machine, in seconds of CPU time."""
+
+    fault_s: float  # for the first touch of a page
+    cleared_s: float  # for as much memory within a huge page
+
+
+def account(
+    run: Run,
+    calls: Calls | None,
+    sampled: Sequence[Sampled] | None,
+    prices: Prices,
+    without: tuple[str, ...] = (),
+    per_message: float = 1.0,
+) -> Account | None:
+    """Return what every second of a run went into; None where no threads were seen.
+
+    ``per_message`` is how many packets a message has.
+    """
+    if not run.threads:
+        return None
+    callers = _matched(run.threads, calls.callers if calls else (), run.pooled)
+    samples = _matched(run.threads, sampled or (), run.pooled)
+    whole = sum(caller.messages for caller in calls.callers) if calls else 0
+    sends = {tid for tid, caller in callers.items() if caller.messages >= max(1.0, SENDS * whole)}
+    made = [
+        _Teller(run, thread, sends, calls, callers.get(thread.tid), samples.get(thread.tid), prices,
+                per_message).told()
+        for thread in run.threads
+    ]  # fmt: skip
+    made = [one for one in made if one.seconds > 0]
+    slowed = None
+    if calls is not None and calls.messages > 1 and run.messages:
+        slowed = calls.seconds / calls.messages / (run.seconds / run.messages)
+    ranked = sorted(made, key=lambda one: (not one.sends, -_busy(one)))
+    return Account(run.seconds, tuple(ranked[:_MOST_THREADS]), without, slowed)
+
+
+def _busy(one: ThreadTime) -> float:
+    return sum(one.of(kind) for kind in ("own", "spin", "sends", "calls", "faults"))
+
+
+def _matched(
+    threads: Sequence[Thread], others: Sequence[_Named], pooled: bool
+) -> dict[int, _Named]:
+    """Find each thread's part in another run: the one with its name, at its place among those."""
+    if pooled:
+        return {threads[0].tid: others[0]} if others else {}
+    there = {(other.name, other.nth): other for other in others}
+    return {
+        thread.tid: there[thread.name, thread.nth]
+        for thread in threads
+        if (thread.name, thread.nth) in there
+    }
+
+
+def label(thread: Thread) -> str:
+    """Return what a thread is called where it is waited for."""
+    return f"{thread.name} ({thread.tid})"
+
+
+@dataclasses.dataclass(slots=True)
+class _Teller:
+    """Tells what one thread's time went into."""
+
+    run: Run
+    thread: Thread
+    sending: set[int]
+    calls: Calls | None
+    caller: Caller | None
+    sampled: Sampled | None
+    prices: Prices
+    per_message: float
+
+    def told(self) -> ThreadTime:
+        thread, run = self.thread, self.run
+        seen = 1.0
+        if run.looks and thread.looks:
+            seen = min(1.0, thread.looks / run.looks)
+        seconds = run.seconds * seen
+        ready, asleep, scale = thread.runnable_s or 0.0, 0.0, 1.0
+        if run.pooled:
+            # Several may be ready at once, which is no time of their own: looks tell when none is.
+            waited = sum(wait.seen for wait in thread.waits)
+            asleep = seconds * waited / thread.looks if thread.looks else 0.0
+            ready = max(0.0, seconds - asleep - thread.cpu_s)
+            seconds = thread.cpu_s + ready + asleep
+        elif thread.cpu_s + ready > seconds:  # counters and clock are not read at the same instant
+            scale = seconds / (thread.cpu_s + ready)
+        else:
+            asleep = seconds - thread.cpu_s - ready
+        parts = [*self._own(thread.user_s * scale), *self._kernel(thread.system_s * scale)]
+        parts += [Part("core", "", ready * scale), *self._waits(asleep)]
+        sends = thread.tid in self.sending
+        return ThreadTime(thread.tid, thread.name, sends, seconds, merged(parts))
+
+    # ---- Running ----
+
+    def _own(self, seconds: float) -> Iterator[Part]:
+        found = self.sampled
+        if found is None or found.samples < _ENOUGH:
+            yield Part("own", "", seconds)
+            return
+        spins = seconds * found.clock / found.samples
+        yield Part("spin", "", spins)
+        libraries: Counter[str] = Counter()
+        for _, library, count in found.places:
+            libraries[library] += count
+        common = libraries.most_common(_MOST_LIBRARIES)
+        for library, count in common or [("", 1)]:
+            share = count / (sum(one for _, one in common) or 1)
+            yield Part("own", library, (seconds - spins) * share)
+
+    def _kernel(self, seconds: float) -> Iterator[Part]:
+        faults = min(self._faults_s(), seconds)
+        if faults > 0:
+            yield Part("faults", "", faults)
+        calls = self.caller.calls if self.caller is not None else ()
+        whole = sum(call.count * call.each_s for call in calls)
+        if not whole or self.calls is None:
+            yield Part("unexplained", "in the kernel", seconds - faults)
+            return
+        packets = (self.calls.messages or 1) * self.per_message
+        for call in calls:
+            took = (seconds - faults) * call.count * call.each_s / whole
+            yield Part(self._kind(call), call.name, took, call.count / packets)
+
+    def _faults_s(self) -> float:
+        faults = self.thread.faults * self.prices.fault_s
+        if self.caller is None or self.calls is None:
+            return faults
+        # Huge pages have few faults, and each of them clears as much memory as 512 others.
+        mapped = self.caller.mapped_bytes * self.run.messages / self.calls.messages
+        if self.thread.faults * PAGE * 2 > mapped:
+            return faults
+        return faults + mapped / PAGE * self.prices.cleared_s
+
+    def _kind(self, call: Call) -> str:
+        if call.sends:
+            return "sends"
+        if call.name in _CLOCK:
+            return "spin"
+        name = _FUTEX if call.name == _YIELD else call.name
+        if name not in WAITS:
+            return "calls"
+        waits = [wait for wait in self.thread.waits if wait.call == name]
+        if "nanosleep" in name:
+            return "sleep"
+        parts = merged(part for wait in waits for part in self._wait(wait, wait.seen))
+        return parts[0].kind if parts else "spin" if call.name == _YIELD else "calls"
+
+    # ---- Waiting ----
+
+    def _waits(self, seconds: float) -> Iterator[Part]:
+        whole = sum(wait.seen for wait in self.thread.waits)
+        if not whole:
+            yield Part("unexplained", "", seconds)
+            return
+        for wait in self.thread.waits:
+            yield from self._wait(wait, seconds * wait.seen / whole)
+
+    def _wait(self, wait: Wait, seconds: float) -> Iterator[Part]:
+        """Divide the time of a wait by what it is for."""
+        slept = self._by_time(wait)
+        if slept is None:
+            yield Part("unexplained", wait.call, seconds)
+            return
+        yield Part("sleep", wait.call, seconds * slept)
+        seconds *= 1 - slept
+        if not seconds:
+            return
+        if wait.call in _SOCKET or self._sends_by(wait.call):
+            yield Part("room", wait.call, seconds)
+        elif wait.call in _PROCESS:
+            yield Part("process", wait.call, seconds)
+        elif wait.call == _FUTEX or wait.call in _INPUT:
+            yield from self._for_threads(wait, seconds)
+        elif wait.call:
+            yield Part("calls", wait.call, seconds)
+        else:
+            yield Part("unexplained", "", seconds)
+
+    def _by_time(self, wait: Wait) -> float | None:
+        """Return which part of a wait a time has ended; None where that is not known."""
+        if "nanosleep" in wait.call:
+            return 1.0
+        if wait.call not in WAITS:
+            return 0.0
+        if self.caller is None:
+            return None if wait.timed else 0.0
+        same = [call for call in self.caller.calls if call.name == wait.call]
+        exact = [call for call in same if call.timed == wait.timed] or same
+        if not exact:
+            return None if wait.timed else 0.0
+        return max(call.timed_out or 0.0 for call in exact)
+
+    def _sends_by(self, name: str) -> bool:
+        calls = self.caller.calls if self.caller is not None else ()
+        return any(call.sends for call in calls if call.name == name)
+
+    def _for_threads(self, wait: Wait, seconds: float) -> Iterator[Part]:
+        """Divide a wait by what other threads did meanwhile."""
+        other = self._awaited(wait)
+        rest = Part("thread", "", seconds)
+        if wait.call != _FUTEX:
+            rest = Part("input", wait.call, seconds)
+        if other is None:
+            yield rest
+            return
+        thread = next(one for one in self.run.threads if one.tid == other.tid)
+        # Being woken takes time, too: most of a wait tells what the rest of it is for.
+        share = other.seen / wait.seen if 2 * other.seen < wait.seen else 1.0
+        if other.doing == "timed":
+            yield Part("sleep", f"in {label(thread)}", seconds * share)
+        elif (
+            wait.call == _FUTEX
+            and self._is_short()
+            and self.sending >= {other.tid, self.thread.tid}
+        ):
+            yield Part("lock", f"while {label(thread)} runs", seconds * share)
+        else:
+            yield Part("thread", label(thread), seconds * share)
+        yield dataclasses.replace(rest, seconds=seconds * (1 - share))
+
+    def _is_short(self) -> bool:
+        """Whether the thread waits often, and not long."""
+        asleep = self.run.seconds - self.thread.cpu_s - (self.thread.runnable_s or 0.0)
+        return asleep < _LOCK_S * max(1, self.thread.voluntary)
+
+    def _awaited(self, wait: Wait) -> Beside | None:
+        """Return the thread that a wait is probably for: one that works, or that sleeps as often.
+
+        It is of the same process, as what others do comes as input. One that sleeps can only be the
+        one that wakes this one if it wakes up as often.
+        """
+        pid = self.thread.pid
+        there = {thread.tid: thread for thread in self.run.threads if thread.pid == pid}
+        known = [other for other in wait.beside if other.tid in there]
+        often = self.thread.voluntary / 2
+        running = [other for other in known if other.doing == "running"]
+        timed = [
+            other for other in known
+            if other.doing == "timed" and there[other.tid].voluntary >= often
+        ]  # fmt: skip
+        best = max(running, key=lambda other: other.seen, default=None)
+        asleep = max(timed, key=lambda other: other.seen, default=None)
+        if best is None or (asleep is not None and asleep.seen > 2 * best.seen):
+            return asleep
+        return best
