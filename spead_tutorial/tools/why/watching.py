@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import mmap
 import operator
 import os
@@ -20,22 +21,42 @@ from spead_tutorial.measure import baselines
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
-from spead_tutorial.tools.why import instruments, trying
+from spead_tutorial.tools.why import instruments, samples, trying, waits
+from spead_tutorial.tools.why.accounting import Prices, account
 from spead_tutorial.tools.why.calls import parse_calls
-from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Seen, Thread, Traffic
+from spead_tutorial.tools.why.facts import (
+    PAGE,
+    Bare,
+    Calls,
+    Packets,
+    Run,
+    Sampled,
+    Seen,
+    Thread,
+    Traffic,
+)
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot, end
 from spead_tutorial.tools.why.remedies import Tried
 
 #: How often counters are read; every so many times, the threads.
 _LOOK_S, _LOOKS_PER_THREADS = 0.01, 4
+#: After so many looks threads are asked what they wait in, and more seldom in a long run.
+_LOOKS_PER_WAIT, _MOST_WAITS = 2, 1000
+#: How long perf looks.
+_PROFILE_S = 0.5
+#: What perf gets to begin to look, where others have the cores.
+_PERF_STARTS_S = 5.0
 #: How many times as long it is watched where others have the cores for most of the time.
 _LONGER = 4
 #: How long the runs are whose rate does not count, once something is sent.
 _SHORT_S = 1.0
 #: What a sender gets to begin to send, beside the seconds that it is watched.
 _START_S = 20.0
+#: How long it may do nothing at all before that.
+_IDLE_S = 5.0
 #: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
 _LEFTOVERS_S, _STRAYS = 0.1, 8
+_CONTAINERS = ("docker", "podman", "nerdctl", "lxc", "kubectl")
 _MIB = 1 << 20
 _BARE_BYTES = 1 << 29
 _BARE_LIMIT_S = 60.0
@@ -66,6 +87,8 @@ class _Look:
     at: float
     counted: Counters
     threads: dict[int, Thread] | None = None
+    waiting: waits.Look | None = None  # what they do now, where they were asked
+    pooled: bool = False
 
 
 def watch(
@@ -80,16 +103,23 @@ def watch(
         spot.settle()
     say(f"Watching {sender.name}: how fast it is")
     run, from_memory = _undisturbed(sender, spot, seconds)
-    times = run.threads or (
-        "What its time went into was not seen, as it was over too soon: have it send for a second"
-        " or more."
-    )
-    say(f"Watching {sender.name}: its packets")
-    packets = _packets(sender, spot, min(seconds, _SHORT_S))
+    times: str | Run = run
+    if not run.threads:
+        times = (
+            "What its time went into was not seen, as it was over too soon: have it send for a"
+            " second or more."
+        )
+    elif not run.looks:
+        times = (
+            "What it waits for was not seen, as this user may not trace it: run this as the user"
+            " whose program it is, or as root."
+        )
+    say(f"Watching {sender.name}: its packets and its code")
+    packets, sampled = _packets(sender, spot, min(seconds, _SHORT_S), pooled=run.pooled)
     calls: Calls | str = "Its calls were not looked at (--no-strace)."
     if trace:
         say(f"Watching {sender.name}: its calls")
-        calls = _calls(sender, spot, min(seconds, _SHORT_S))
+        calls = _calls(sender, spot, min(seconds, _SHORT_S), pooled=run.pooled)
     bare: Bare | str = (
         "There is no bare loop beside it, as that is for labs alone: run it with -- COMMAND, and"
         " without --interface."
@@ -100,19 +130,29 @@ def watch(
         bare = _bare(spot, _seen(packets))
         if isinstance(packets, Packets) and isinstance(bare, Bare):
             tried = trying.tried(spot, packets, _seen(calls), run, say)
+    missing = {"strace": calls, "perf": sampled, "/proc": times}
+    counted = _seen(packets)
     return Seen(
         program=sender.name,
         place=spot.text,
         mtu=spot.mtu(),
         cores=len(os.sched_getaffinity(0)),
         run=run,
-        packets=_seen(packets),
+        packets=counted,
         calls=_seen(calls),
         bare=_seen(bare),
-        unseen=tuple(one for one in (calls, times, packets, bare, tried) if isinstance(one, str)),
+        unseen=tuple(
+            one for one in (calls, sampled, times, packets, bare, tried) if isinstance(one, str)
+        ),
         traffic=from_memory,
+        sampled=_seen(sampled),
         tried=_seen(tried) or (),
-    )
+        account=account(
+            run, _seen(calls), _seen(sampled), _prices(),
+            tuple(name for name, found in missing.items() if isinstance(found, str)),
+            counted.per_message if counted else 1.0,
+        ),
+    )  # fmt: skip
 
 
 def _seen(found: _Found | str) -> _Found | None:
@@ -158,11 +198,11 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
             how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
             raise click.ClickException(": ".join([f"{sender.name} {how}", *_lines(log)[-1:]]))
         if not sent:
-            waited = seconds + _start_s(sender)
+            waited = min(looks[-1].at - looks[0].at, seconds + _start_s(sender))
             raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
     if sender.pid is None and isinstance(spot, InLab):
         _refuse_leftovers(sender, spot)
-    run = _between(looks[sent[0] - 1 : sent[-1] + 1], whole)
+    run = _between(looks, sent[0] - 1, sent[-1] + 1, whole)
     traffic = found[0]
     if traffic.n_bytes is not None:  # as much of it as all messages have that are in the run
         part = run.messages / (looks[-1].counted - looks[0].counted).packets
@@ -187,7 +227,9 @@ def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple
     begun = time.monotonic()
     looks = [_Look(begun, spot.counters(), {})]
     first = None
+    worked, used_s = begun, 0.0
     pids: list[int] = []
+    every = max(_LOOKS_PER_WAIT, round(seconds / _LOOK_S / _MOST_WAITS))
     for number in range(1 << 30):
         ended = process is not None and process.poll() is not None
         look = _Look(time.monotonic(), spot.counters())
@@ -196,13 +238,21 @@ def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple
         if not ended and number % _LOOKS_PER_THREADS == 0:
             pids = instruments.family(pid) if number % (4 * _LOOKS_PER_THREADS) == 0 else pids
             look.threads = instruments.threads(pids) or None
+            if (
+                now_s := sum(one.cpu_s for one in (look.threads or {}).values())
+            ) > used_s + _LOOK_S:
+                worked, used_s = look.at, now_s
+            look.pooled = any(map(waits.is_pooled, pids))
+        if not ended and number % every == 0:
+            look.waiting = waits.look(pids)
         # What has not changed is of no use, if it is not the last before a change.
         if len(looks) > 1 and first is None:
             looks.pop()
         looks.append(look)
         if ended or (process is None and not Path(f"/proc/{pid}").exists()):
             return looks, True
-        if first is None and look.at > begun + seconds + _start_s(sender):
+        is_idle = sender.pid is None and look.at > worked + max(seconds, _IDLE_S)
+        if first is None and (is_idle or look.at > begun + seconds + _start_s(sender)):
             return looks, False
         if first is not None and look.at > first + seconds * (1 if _has_cores(looks) else _LONGER):
             return looks, False
@@ -228,13 +278,14 @@ def _grown(before: _Look, after: _Look) -> bool:
     return after.counted.packets > before.counted.packets
 
 
-def _between(looks: list[_Look], whole: bool) -> Run:
-    """Return what was done from the first look to the last: threads' part from looks in between.
+def _between(looks: Sequence[_Look], begin: int, end: int, whole: bool) -> Run:
+    """Return what was done from one look to another: threads' part from looks in between.
 
     Threads are looked at less often, and their part is scaled to the time of all.
     """
-    first, last = looks[0], looks[-1]
-    read = [look for look in looks if look.threads is not None]
+    used = looks[begin:end]
+    first, last = used[0], used[-1]
+    read = [look for look in used if look.threads is not None]
     # Rate, times and faults all from the same span, which ends where threads were looked at.
     if len(read) > 1 and _grown(read[0], read[-1]):
         first, last = read[0], read[-1]
@@ -246,13 +297,17 @@ def _between(looks: list[_Look], whole: bool) -> Run:
         done = instruments.between(known[0], latest)
     counted = last.counted - first.counted
     header = counted.link_header + IP_UDP_HEADERS
-    return Run(
+    run = Run(
         seconds=max(last.at - first.at, 1e-6),
         messages=counted.packets,
         payload_bytes=max(1, counted.bytes - header * counted.packets),
         threads=done,
         whole=whole,
     )
+    asked = [look.waiting for look in used if look.waiting and first.at <= look.at <= last.at]
+    named = {tid: one.name for look in looks for tid, one in (look.threads or {}).items()}
+    pooled = any(look.pooled for look in used)
+    return waits.added(run, asked, waits.numbered(named), pooled=pooled)
 
 
 def _lines(log: Any) -> list[str]:
@@ -269,11 +324,16 @@ def _looped(spot: Spot) -> int:
 
 
 def _nothing_sent(sender: Sender, spot: Spot, whole: bool, waited: float, looped: int) -> str:
-    ended = "ended" if whole else f"ran for {waited:g} s"
+    ended = "ended" if whole else f"ran for {waited:.2g} s"
     if spot.destination is None:
         return f"{sender.name} {ended}, and nothing was sent by {spot.text}"
     host, port = spot.destination
     elsewhere = f" ({looped} packets went to its own loopback)" if looped else ""
+    if Path(sender.argv[0]).name in _CONTAINERS:
+        return (
+            f"{sender.name} {ended}, and sent nothing to {host}, port {port}: a container has a"
+            " network of its own, so start it as usual, and say --pid with the process in it"
+        )
     return (
         f"{sender.name} {ended}, and sent nothing to {host}, port {port}{elsewhere}: say where"
         " in its arguments ({host} and {port} stand for it), or let it read SPEAD_TUTORIAL_HOST and"
@@ -283,34 +343,59 @@ def _nothing_sent(sender: Sender, spot: Spot, whole: bool, waited: float, looped
 
 def _until_sent(
     sender: Sender, spot: Spot, process: Any, seconds: float, enough: Callable[[], bool]
-) -> None:
-    """Wait until a sender has ended, has sent for some time, or there is enough of it."""
+) -> dict[int, str]:
+    """Wait until a sender has ended, has sent for some time, or there is enough of it.
+
+    Returns what its threads are called.
+    """
     begun, before, first = time.monotonic(), spot.counters().packets, None
-    while process is None or process.poll() is None:
+    names: dict[int, str] = {}
+    for number in itertools.count():
+        if process is not None and process.poll() is not None:
+            break
         now = time.monotonic()
         if first is None and spot.counters().packets > before:
             first = now
+        if number % _LOOKS_PER_THREADS == 0:
+            names |= instruments.names(instruments.family(sender.pid or process.pid))
         if now > (begun + _START_S if first is None else first + seconds) or enough():
-            return
+            break
         time.sleep(_LOOK_S)
+    return names
 
 
-def _packets(sender: Sender, spot: Spot, seconds: float) -> Packets | str:
+def _packets(
+    sender: Sender, spot: Spot, seconds: float, *, pooled: bool
+) -> tuple[Packets | str, tuple[Sampled, ...] | str]:
+    """Look at a sender's packets, and meanwhile where its own code is."""
     capture = spot.capture()
-    if isinstance(capture, str):
-        return capture
-    with capture, tempfile.TemporaryFile() as log:
+    with contextlib.ExitStack() as stack:
+        log = stack.enter_context(tempfile.TemporaryFile())
+        ring = None if isinstance(capture, str) else stack.enter_context(capture)
         with _running(sender, spot, sender.argv, log) as process:
-            _until_sent(sender, spot, process, seconds, capture.is_full)
-        found = capture.packets()
-        if found is None and not capture.is_empty():
+            _until_sent(sender, spot, process, 0.0, lambda: False)  # as starting is no sending
+            pids, begun = instruments.family(sender.pid or process.pid), time.monotonic()
+            with samples.profile(pids, min(seconds, _PROFILE_S)) as profile:
+
+                def enough() -> bool:
+                    is_seen = ring is None or ring.is_full() or time.monotonic() > begun + seconds
+                    return profile.is_over() and is_seen
+
+                names = _until_sent(sender, spot, process, seconds + _PERF_STARTS_S, enough)
+        sampled = profile.sampled(waits.numbered(names), pooled=pooled)
+        if ring is None:
+            assert isinstance(capture, str)
+            return capture, sampled
+        found = ring.packets()
+        if found is None and not ring.is_empty():
             raise click.ClickException(
                 f"{sender.name} sent something, but no UDP, which is what this is about"
             )
-    return found or "The packets were not seen: this kernel does not show merged ones (before 6.2)."
+    unseen = "The packets were not seen: this kernel does not show merged ones (before 6.2)."
+    return found or unseen, sampled
 
 
-def _calls(sender: Sender, spot: Spot, seconds: float) -> Calls | str:
+def _calls(sender: Sender, spot: Spot, seconds: float, *, pooled: bool) -> Calls | str:
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
         output = str(Path(folder, "strace"))
         argv = instruments.strace(output, sender.argv, sender.pid)
@@ -318,14 +403,10 @@ def _calls(sender: Sender, spot: Spot, seconds: float) -> Calls | str:
             return instruments.NO_STRACE
         watched = Sender(tuple(argv))
         with _running(watched, spot, argv, log) as process:
-            if sender.pid is not None:
-                with contextlib.suppress(subprocess.TimeoutExpired):
-                    process.wait(seconds)
-            else:
-                _until_sent(sender, spot, process, seconds, lambda: False)
+            names = _until_sent(sender, spot, process, seconds, lambda: False)
         try:
             with open(output, encoding="utf-8", errors="replace") as lines:
-                found = parse_calls(lines)
+                found = parse_calls(lines, waits.numbered(names), pooled=pooled)
         except OSError:
             found = None
         if found is not None:
@@ -366,6 +447,7 @@ def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
         unmerged_rate=single.spead_bytes / single.elapsed_ns * 1e9,
         message_s=max(message_s, 0.0),
         fault_s=_fault_s(),
+        gb_s=_cpu_s(merged) * 1e9 / merged.spead_bytes,
         packet_s=max(0.0, (_cpu_s(merged) - _cpu_s(fewer)) / apart) if apart > 0 else 0.0,
     )
 
@@ -384,11 +466,15 @@ def _cpu_s(report: Report) -> float:
     return (report.cpu_user_ns + report.cpu_system_ns) / 1e9
 
 
-def _fault_s() -> float:
+def _prices() -> Prices:
+    return Prices(_fault_s(), _fault_s("MADV_HUGEPAGE"))
+
+
+def _fault_s(advice: str = "MADV_NOHUGEPAGE") -> float:
     """Touch memory for the first time, and return the CPU time that a page of it takes."""
     with mmap.mmap(-1, _TOUCHED) as memory:
         with contextlib.suppress(AttributeError, OSError):
-            memory.madvise(mmap.MADV_NOHUGEPAGE)
+            memory.madvise(getattr(mmap, advice))
         pages = _TOUCHED // PAGE
         begun = time.thread_time()
         memory[::PAGE] = b"\1" * pages
