@@ -99,12 +99,6 @@ class Run:
         wanted = sum(thread.cpu_s + (thread.runnable_s or 0.0) for thread in self.threads)
         return max(0.0, 1.0 - wanted / self.seconds)
 
-    @property
-    def resting(self) -> float:
-        """The same share, without the time in which others had the cores."""
-        awake = min(1.0, self.cpu_s / self.seconds)
-        return self.idle / (self.idle + awake) if self.idle else 0.0
-
     def per_gb(self, amount: float) -> float:
         """Return what an amount is for a gigabyte of payload."""
         return amount * GB / self.payload_bytes

@@ -11,7 +11,7 @@ from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results.units import number, percent, size
 from spead_tutorial.tools.why.facts import Seen, Thread
-from spead_tutorial.tools.why.findings import IDLE, Finding
+from spead_tutorial.tools.why.findings import Finding
 from spead_tutorial.tools.why.remedies import Gain
 
 if TYPE_CHECKING:
@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 #: The chapter that mends what is found.
 CHAPTERS = {
     "sleeps": 4,
+    "spins": 4,
+    "waits-for-lock": 14,
+    "waits-for-thread": 5,
+    "waits-for-input": 4,
+    "waits-for-room": 4,
+    "other-calls": 11,
     "slow-data": 4,
     "shared-core": 5,
     "small-packets": 6,
@@ -32,6 +38,7 @@ CHAPTERS = {
 }
 _INDENT = "     "
 _FAR = 0.5
+_IDLE = 0.1
 _WAITED = 0.2  # of the time
 _WIDTH = 96
 #: What a thread does, and the colour of that, as the theme has it, with its hatch.
@@ -76,7 +83,7 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
 def _unranked(seen: Seen) -> str:
     """Say what is not known where no calls were seen."""
     idle = ""
-    if seen.run.idle >= IDLE:
+    if seen.run.idle >= _IDLE:
         idle = f", though it was idle for {percent(seen.run.idle)} of the time"
     return (
         f"So it is not known whether it sleeps{idle}, nor how many messages it sends in a call."
