@@ -3,13 +3,18 @@
 
 import dataclasses
 import json
+import subprocess
+import time
 from typing import Any
 
+import click
 import msgspec
 import pytest
 
+from spead_tutorial.tools.why import watching
 from spead_tutorial.tools.why.account import KINDS, Account
 from spead_tutorial.tools.why.accounting import Prices, account
+from spead_tutorial.tools.why.calls import EVENTS
 from spead_tutorial.tools.why.facts import (
     GB,
     Beside,
@@ -21,8 +26,10 @@ from spead_tutorial.tools.why.facts import (
     Thread,
     Wait,
 )
+from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.samples import parse
-from spead_tutorial.tools.why.waits import added, doing, numbered
+from spead_tutorial.tools.why.waits import added, doing, look, numbered
+from support.labs import needs_lab, open_lab
 
 PRICES = Prices(fault_s=2e-7, cleared_s=5e-8)
 SENDTO = Call("sendto", 1000, 2e-6, sends=True)
@@ -141,6 +148,12 @@ def test_time_in_the_kernel_is_divided_by_calls_and_faults():
     assert found.slowed == pytest.approx(2.0)
 
 
+def test_what_hands_over_between_threads_is_no_other_call():
+    found = told(thread(), calls=(Call("write", 1000, 1e-6, on=EVENTS),))
+    assert found.of("calls") == 0
+    assert found.of("thread") == pytest.approx(0.1)
+
+
 def test_memory_in_huge_pages_is_priced_by_what_clearing_takes():
     callers = (Caller("main", 0, 1000, (SENDTO,), mapped_bytes=4096 * 10**6),)
     assert told(thread(), callers=callers).of("faults") == pytest.approx(0.05)
@@ -187,6 +200,33 @@ def test_an_account_can_be_read_back():
 )
 def test_what_a_thread_waits_in_is_read_from_its_call(text, what):
     assert doing(text, NUMBERS) == what
+
+
+def test_a_program_that_sleeps_is_seen_in_its_call():
+    with subprocess.Popen(["sleep", "100"]) as process:
+        try:
+            end, found = time.monotonic() + 10, look([process.pid])
+            if found is None:
+                pytest.skip("this kernel or this user may not see what threads wait in")
+            while (what := (found or {}).get(process.pid)) is None or "sleep" not in what[0]:
+                assert time.monotonic() < end
+                found = look([process.pid])
+        finally:
+            process.kill()
+    assert what[1]
+    assert look([process.pid]) is None
+
+
+@needs_lab
+def test_a_container_that_sends_nothing_here_is_refused_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setattr(watching, "_IDLE_S", 0.1)
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\nexec sleep 100\n")
+    docker.chmod(0o755)
+    begun, sender = time.monotonic(), watching.Sender((str(docker),))
+    with open_lab() as lab, pytest.raises(click.ClickException, match=r"network of its own.*--pid"):
+        watching.watch(sender, InLab(lab), 0.1, lambda _: None)
+    assert time.monotonic() < begun + watching._START_S
 
 
 def test_a_pool_of_threads_waits_when_none_of_them_runs():

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from spead_tutorial.tools.why.calls import parse_calls
+from spead_tutorial.tools.why.calls import EVENTS, parse_calls
 
 
 def counted(lines: str):
@@ -114,6 +114,7 @@ def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_l
         10 100.1 getpid() = 10 <0.000010>
         10 100.2 openat(AT_FDCWD</home>, "/etc/hosts", O_RDONLY) = 5</etc/hosts> <0.000014>
         11 100.3 futex(0x7f, FUTEX_WAIT_PRIVATE, 2, NULL) = 0 <0.500000>
+        11 100.3 write(6<anon_inode:[eventfd]>, ""..., 8) = 8 <0.000020>
         11 100.4 futex(0x7f, FUTEX_WAIT_BITSET_PRIVATE, 0, {tv_sec=9, tv_nsec=1}, FUTEX_BITSET_MATCH_ANY) = -1 ETIMEDOUT (Connection timed out) <0.003000>
         11 100.5 futex(0x7f, FUTEX_WAIT_PRIVATE, 2, {tv_sec=0, tv_nsec=1}) = 0 <0.001000>
         10 100.6 sendto(4<socket:[8]>, ""..., 30, 0, NULL, 0) = -1 EAGAIN (Resource temporarily unavailable) <0.000012>
@@ -130,6 +131,7 @@ def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_l
     assert told["sendto", False, False].count == 1  # it has sent nothing
     assert told["openat", False, False].on == "/home"
     assert told["openat", False, False].each_s == pytest.approx(4e-6)
+    assert told["write", False, False].on == EVENTS
     assert told["futex", True, False].timed_out == pytest.approx(0.75)
     assert told["futex", False, False].timed_out == 0.0
     together = parse_calls(textwrap.dedent(lines).strip().splitlines(), names, pooled=True)

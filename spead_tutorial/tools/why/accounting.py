@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime, merged
-from spead_tutorial.tools.why.calls import WAITS
+from spead_tutorial.tools.why.calls import EVENTS, TIMER, WAITS
 from spead_tutorial.tools.why.facts import (
     PAGE,
     Beside,
@@ -185,6 +185,10 @@ class _Teller:
         if call.name in _CLOCK:
             return "spin"
         name = _FUTEX if call.name == _YIELD else call.name
+        if name == TIMER:
+            return "sleep"
+        if call.on == EVENTS and name not in WAITS:
+            return "thread"
         if name not in WAITS:
             return "calls"
         waits = [wait for wait in self.thread.waits if wait.call == name]

@@ -16,6 +16,8 @@ SLEEPS = ("nanosleep", "clock_nanosleep", "select", "pselect6", "poll", "ppoll",
 FUTEX, TIMER = "futex", "timerfd_settime"
 #: Calls whose time is that of waiting.
 WAITS = (*SLEEPS, FUTEX, "wait4", "waitid", "pause", "rt_sigsuspend", "restart_syscall")
+#: What threads of a process wake each other with, in the words of strace.
+EVENTS = "[eventfd]"
 
 _WHO = r"(?:(?:\[pid +)?(?P<who>\d+)\]? +)?"
 _LINE = re.compile(
@@ -137,10 +139,12 @@ def _caller(
     calls: list[_Seen], sent: set[int], floor: float, name: tuple[str, int], end_of_memory: int
 ) -> Caller:
     """Return what one thread called."""
-    groups: dict[tuple[str, bool, bool], list[_Seen]] = {}
+    groups: dict[tuple[str, bool, bool, bool], list[_Seen]] = {}
     mapped = 0
     for one in calls:
-        groups.setdefault((one.name, one.timed, id(one) in sent), []).append(one)
+        groups.setdefault(
+            (one.name, one.timed, id(one) in sent, EVENTS in one.arguments), []
+        ).append(one)
         if one.name == "brk":
             mapped += max(0, one.value - end_of_memory) if end_of_memory else 0
             end_of_memory = one.value
@@ -150,7 +154,7 @@ def _caller(
         *name,
         messages=sum(_messages(one) for one in calls if id(one) in sent),
         calls=tuple(
-            _call(*key, group, floor)
+            _call(*key[:3], group, floor)
             for key, group in sorted(groups.items(), key=lambda item: -len(item[1]))
         ),
         mapped_bytes=mapped,
@@ -175,6 +179,8 @@ def _call(name: str, timed: bool, sends: bool, group: list[_Seen], floor: float)
 
 
 def _path(one: _Seen) -> str:
+    if EVENTS in one.arguments:
+        return EVENTS
     found = _PATH.search(one.arguments)
     return (found[1] or found[2] or "") if found else ""
 

@@ -280,7 +280,7 @@ def _guess(seen: Seen, parts: Iterable[Part]) -> str:
         return " So it looks up an address: getaddrinfo."
     if "getrandom" in names or "/dev/urandom" in files:
         return " So its data is the kernel's random numbers: os.urandom."
-    if names & {"write", "writev"}:
+    if names & {"write", "writev"} and any(file.startswith("/") for file in files):
         return " So it writes a log."
     return ""
 
