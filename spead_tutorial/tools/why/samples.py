@@ -100,8 +100,12 @@ class Profile:
     def sampled(
         self, names: Mapping[int, tuple[str, int]], *, pooled: bool = False
     ) -> tuple[Sampled, ...] | str:
-        """Return the samples of each thread, or say why there are none."""
-        return parse(self.lines, names, pooled=pooled) if self.lines else self.why
+        """Return the samples of each thread, or say why it could not look.
+
+        There may be none: of a sender that next to always waits, or is in the kernel.
+        """
+        looked = self._process is not None and self._process.returncode == 0
+        return parse(self.lines, names, pooled=pooled) if looked or self.lines else self.why
 
 
 @contextlib.contextmanager
