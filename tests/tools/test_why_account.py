@@ -127,6 +127,14 @@ def test_who_works_meanwhile_tells_what_a_thread_waits_for(sends, voluntary, doi
     assert [made.sends for made in found.threads] == [True, bool(sends)]
 
 
+def test_one_that_sleeps_and_works_in_turns_is_waited_for_in_both():
+    one = thread(
+        waits=(Wait("ppoll", False, 40, (Beside(2, "timed", 15), Beside(2, "running", 5))),)
+    )
+    found = told(one, thread(2, "first", user_s=0.0))
+    assert (shares(found)["sleep"], shares(found)["thread"]) == (0.3, 0.1)
+
+
 def test_one_that_sleeps_more_seldom_does_not_wake_the_sender():
     one = thread(waits=(Wait("futex", False, 40, (Beside(2, "timed", 40),)),))
     found = told(one, thread(2, "seldom", user_s=0.0, voluntary=20))

@@ -10,7 +10,6 @@ from spead_tutorial.tools.why.account import Account, Part, ThreadTime, merged
 from spead_tutorial.tools.why.calls import EVENTS, TIMER, WAITS
 from spead_tutorial.tools.why.facts import (
     PAGE,
-    Beside,
     Call,
     Caller,
     Calls,
@@ -248,50 +247,41 @@ class _Teller:
 
     def _for_threads(self, wait: Wait, seconds: float) -> Iterator[Part]:
         """Divide a wait by what other threads did meanwhile."""
-        other = self._awaited(wait)
         rest = Part("thread", "", seconds)
         if wait.call != _FUTEX:
             rest = Part("input", wait.call, seconds)
-        if other is None:
+        thread, running, timed = self._awaited(wait)
+        if thread is None:
             yield rest
             return
-        thread = next(one for one in self.run.threads if one.tid == other.tid)
         # Being woken takes time, too: most of a wait tells what the rest of it is for.
-        share = other.seen / wait.seen if 2 * other.seen < wait.seen else 1.0
-        if other.doing == "timed":
-            yield Part("sleep", f"in {label(thread)}", seconds * share)
-        elif (
-            wait.call == _FUTEX
-            and self._is_short()
-            and self.sending >= {other.tid, self.thread.tid}
-        ):
-            yield Part("lock", f"while {label(thread)} runs", seconds * share)
-        else:
-            yield Part("thread", label(thread), seconds * share)
-        yield dataclasses.replace(rest, seconds=seconds * (1 - share))
+        whole = max(running + timed, wait.seen if 2 * (running + timed) < wait.seen else 0)
+        yield Part("sleep", f"in {label(thread)}", seconds * timed / whole)
+        both_send = self.sending >= {thread.tid, self.thread.tid}
+        is_lock = both_send and wait.call == _FUTEX and self._is_short()
+        kind, what = ("lock", "while {} runs") if is_lock else ("thread", "{}")
+        yield Part(kind, what.format(label(thread)), seconds * running / whole)
+        yield dataclasses.replace(rest, seconds=seconds * (1 - (running + timed) / whole))
 
     def _is_short(self) -> bool:
         """Whether the thread waits often, and not long."""
         asleep = self.run.seconds - self.thread.cpu_s - (self.thread.runnable_s or 0.0)
         return asleep < _LOCK_S * max(1, self.thread.voluntary)
 
-    def _awaited(self, wait: Wait) -> Beside | None:
-        """Return the thread that a wait is probably for: one that works, or that sleeps as often.
+    def _awaited(self, wait: Wait) -> tuple[Thread | None, int, int]:
+        """Return the thread that a wait is probably for, and how often it ran or slept meanwhile.
 
         It is of the same process, as what others do comes as input. One that sleeps can only be the
-        one that wakes this one if it wakes up as often.
+        one that wakes this one if it wakes up as often; one that runs is more likely.
         """
-        pid = self.thread.pid
-        there = {thread.tid: thread for thread in self.run.threads if thread.pid == pid}
-        known = [other for other in wait.beside if other.tid in there]
-        often = self.thread.voluntary / 2
-        running = [other for other in known if other.doing == "running"]
-        timed = [
-            other for other in known
-            if other.doing == "timed" and there[other.tid].voluntary >= often
-        ]  # fmt: skip
-        best = max(running, key=lambda other: other.seen, default=None)
-        asleep = max(timed, key=lambda other: other.seen, default=None)
-        if best is None or (asleep is not None and asleep.seen > 2 * best.seen):
-            return asleep
-        return best
+        found: tuple[Thread | None, int, int] = (None, 0, 0)
+        best = (0, 0)
+        for thread in self.run.threads:
+            beside = {one.doing: one.seen for one in wait.beside if one.tid == thread.tid}
+            running, timed = beside.get("running", 0), beside.get("timed", 0)
+            if 2 * thread.voluntary < self.thread.voluntary:
+                timed = 0
+            score = (2 * running + timed, thread.voluntary)
+            if thread.pid == self.thread.pid and running + timed and score > best:
+                found, best = (thread, running, timed), score
+        return found
