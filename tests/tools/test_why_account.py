@@ -162,6 +162,20 @@ def test_what_hands_over_between_threads_is_no_other_call():
     assert found.of("thread") == pytest.approx(0.1)
 
 
+@pytest.mark.parametrize(
+    ("clock", "others", "kind"),
+    [(0, 2, "lock"), (0, 1, "thread"), (90, 2, "spin"), (0, 0, "spin")],
+)
+def test_who_yields_its_core_waits_for_a_lock_for_a_thread_or_for_a_time(clock, others, kind):
+    yields = (SENDTO, Call("sched_yield", 1000, 1e-6))
+    callers = tuple(Caller(f"t{one}", 0, 1000, yields) for one in range(max(1, others)))
+    threads = [thread(tid, f"t{tid}") for tid in range(1 + bool(others))]
+    sampled = (Sampled("t0", 0, 100, clock, ()),)
+    found = told(*threads, callers=callers, sampled=sampled)
+    (first,) = (one for one in found.threads if one.tid == 0)
+    assert {part.kind for part in first.parts if part.what == "sched_yield"} == {kind}
+
+
 def test_memory_in_huge_pages_is_priced_by_what_clearing_takes():
     callers = (Caller("main", 0, 1000, (SENDTO,), mapped_bytes=4096 * 10**6),)
     assert told(thread(), callers=callers).of("faults") == pytest.approx(0.05)

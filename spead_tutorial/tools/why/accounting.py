@@ -179,22 +179,35 @@ class _Teller:
         return faults + mapped / PAGE * self.prices.cleared_s
 
     def _kind(self, call: Call) -> str:
+        """Return what time of the processor in a call is for: what waiting takes is the wait's."""
+        name = call.name
         if call.sends:
             return "sends"
-        if call.name in _CLOCK:
+        if name in _CLOCK:
             return "spin"
-        name = _FUTEX if call.name == _YIELD else call.name
-        if name == TIMER:
+        if name == _YIELD:
+            return self._yields()
+        if name == TIMER or "nanosleep" in name:
             return "sleep"
-        if call.on == EVENTS and name not in WAITS:
-            return "thread"
         if name not in WAITS:
-            return "calls"
-        waits = [wait for wait in self.thread.waits if wait.call == name]
-        if "nanosleep" in name:
-            return "sleep"
+            return "thread" if call.on == EVENTS else "calls"
+        return self._waited_for(name) or "calls"
+
+    def _yields(self) -> str:
+        """Return what a thread is for that lets others have its core, again and again."""
+        found = self._waited_for(_FUTEX)
+        if found is not None:
+            return found
+        if len(self.run.threads) < 2 or (self.sampled is not None and self.sampled.clock):
+            return "spin"
+        is_one_of_many = self.thread.tid in self.sending and len(self.sending) > 1
+        return "lock" if is_one_of_many else "thread"
+
+    def _waited_for(self, name: str) -> str | None:
+        """Return what most of the waits in a call are for; None where there were none."""
+        waits = (wait for wait in self.thread.waits if wait.call == name)
         parts = merged(part for wait in waits for part in self._wait(wait, wait.seen))
-        return parts[0].kind if parts else "spin" if call.name == _YIELD else "calls"
+        return parts[0].kind if parts else None
 
     # ---- Waiting ----
 

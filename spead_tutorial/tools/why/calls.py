@@ -28,7 +28,7 @@ _UNFINISHED = re.compile(_WHO + r"\d+\.\d+ (?P<name>\w+)\((?P<arguments>.*) <unf
 _RESUMED = re.compile(_WHO + r"\d+\.\d+ <\.\.\. (?P<name>\w+) resumed")
 _INTERVAL = re.compile(r"tv_sec=(\d+), tv_nsec=(\d+)")
 _PATH = re.compile(r'<(/[^>]*)>|"(/[^"]*)"')
-_MOST_LINES = 2_000_000
+_MOST_LINES = 500_000
 #: A wait that is shorter is a look whether there is something to do.
 _LOOK_S = 1e-5
 #: A wait that takes this part of what a timer was set to ends with that timer.
