@@ -113,9 +113,9 @@ def spinning(part: float) -> dict[str, Any]:
     return run | {"sampled": (Sampled("main", 0, 1000, round(1000 * part), ()),)}
 
 
-def in_turns(part: float) -> dict[str, Any]:
+def in_turns(part: float, calls: int = MESSAGES) -> dict[str, Any]:
     """Two threads that send, each of which waits for the other for a part of the time."""
-    lock = Call("futex", 1000, 1e-9, timed_out=0.0)
+    lock = Call("futex", calls, 1e-11, timed_out=0.0)
     two = [
         thread(f"t{tid}", tid=tid, user_s=0.0, system_s=1 - part, looks=100, voluntary=5000,
                waits=(Wait("futex", False, 50, (Beside(3 - tid, "running", 50),)),))
@@ -206,6 +206,9 @@ MORE, LESS = MATTERS + 0.01, MATTERS - 0.01
         (waiting(0.9, ""), []),  # nobody knows what for
         (in_turns(0.5), ["waits-for-lock"]),
         (in_turns(LESS), []),
+        # A lock that is taken once for each of a few heaps is no matter, but if nearly all wait.
+        (in_turns(0.4, MESSAGES // 250), []),
+        (in_turns(0.6, MESSAGES // 250), ["waits-for-lock"]),
         # A library's thread sends what the program's first one makes, but others wait for a third.
         (behind(0.9, "first", 0), ["slow-data"]),
         (behind(0.9, "maker", 2), ["waits-for-thread"]),

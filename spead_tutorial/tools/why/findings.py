@@ -20,6 +20,10 @@ ENOUGH_PACKETS = 16
 FRESH = 0.2
 #: Share of the time of the threads that send, from which what it goes into counts.
 MATTERS = 0.1
+#: Calls of a lock for each packet, from which threads take it in turns. One that is taken more
+#: seldom, as Python's once for each heap, counts only if most of the time goes into it: on a busy
+#: machine, others wait for who has it and has no core.
+CONTENDED, MOSTLY = 0.01, 0.5
 #: Seconds of CPU time that have to be seen: the kernel divides them by looking now and then.
 ENOUGH_CPU_S = 0.05
 #: Share of the time of what sends that clearing huge pages takes, from which it counts.
@@ -156,7 +160,8 @@ def spins(_: Seen, far: Distance) -> Finding | None:
 def waits_for_lock(_: Seen, far: Distance) -> Finding | None:
     """Find threads that send in turns, as they share a lock."""
     share = far.share("lock")
-    if share < MATTERS:
+    often = sum(part.calls or 0.0 for part in far.of("lock"))
+    if share < (MATTERS if often >= CONTENDED else MOSTLY):
         return None
     return Finding(
         "waits-for-lock",
