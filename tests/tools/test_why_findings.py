@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.tools.why import findings
+from spead_tutorial.tools.why import finding, findings
 from spead_tutorial.tools.why.accounting import Prices, account
 from spead_tutorial.tools.why.facts import (
     GB,
@@ -23,7 +23,8 @@ from spead_tutorial.tools.why.facts import (
     Thread,
     Wait,
 )
-from spead_tutorial.tools.why.findings import MATTERS, diagnose
+from spead_tutorial.tools.why.finding import MATTERS
+from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.instruments import parse_traffic
 from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
 
@@ -155,13 +156,13 @@ def small(size: int, calls: int, user_s: float = 0.1) -> dict[str, Any]:
 
 
 OFFLOAD, CALLS, FRESH = "no-segmentation-offload", "call-per-packet", "fresh-memory"
-ALMOST = int(111_111 / findings.ONE)  # calls, of as many packets as there are messages
-NEW = GB * findings.FRESH  # bytes of memory
+ALMOST = int(111_111 / finding.ONE)  # calls, of as many packets as there are messages
+NEW = GB * finding.FRESH  # bytes of memory
 FIFTH = round(GB // 16384 * 0.2)  # calls, of heaps of 16 KiB
 WHOLE = one_per_message(1_000_000) | {"calls__send_calls": 1_000_000}
 CUT = {"packets__messages": 10_000, "packets__packets": 9_900, "packets__packet_bytes": 9500}
 SHARED = {"run__threads": (kept(0, 1), kept(0, 2))}
-MUCH = findings.ENOUGH_PACKETS
+MUCH = finding.ENOUGH_PACKETS
 FUTEX = Call("futex", 100, 1e-7, timed=True, timed_out=1.0)
 MORE, LESS = MATTERS + 0.01, MATTERS - 0.01
 
@@ -172,8 +173,8 @@ MORE, LESS = MATTERS + 0.01, MATTERS - 0.01
         ({}, []),
         (one_per_message(), [OFFLOAD]),
         (one_per_message() | {"calls": None}, [OFFLOAD]),
-        ({"packets__packets": int(MESSAGES * findings.ONE) + 1}, []),
-        ({"packets__packets": int(MESSAGES * findings.ONE)}, [OFFLOAD]),
+        ({"packets__packets": int(MESSAGES * finding.ONE) + 1}, []),
+        ({"packets__packets": int(MESSAGES * finding.ONE)}, [OFFLOAD]),
         # Of a few packets nothing is said.
         (one_per_message(MUCH - 1) | {"calls": None}, []),
         (one_per_message(MUCH) | {"calls": None}, [OFFLOAD]),
@@ -245,7 +246,7 @@ MORE, LESS = MATTERS + 0.01, MATTERS - 0.01
         # Small heaps: fewer than five share a call, or each takes the program some microseconds.
         (small(16384, FIFTH + 1), ["small-heaps"]),
         (small(16384, FIFTH - 1), []),
-        (small(findings.SMALL_HEAP, FIFTH + 1), []),
+        (small(finding.SMALL_HEAP, FIFTH + 1), []),
         (small(16384, 1000, GB / 16384 * 3.1e-6), ["small-heaps"]),
         (small(16384, 1000, GB / 16384 * 2.9e-6), []),
     ],

@@ -10,7 +10,7 @@ from spead_tutorial.measure.baselines import CEILING, started
 from spead_tutorial.measure.programs import ProgramError, finish, program
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why.facts import PAGE, Calls, Packets, Run
-from spead_tutorial.tools.why.findings import ENOUGH_PACKETS, FRAGMENTED, FRESH, SMALL
+from spead_tutorial.tools.why.finding import ENOUGH_PACKETS, FRAGMENTED, FRESH, SMALL
 from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.remedies import FITTING, LARGER, OFFLOAD, REUSED, SENDMMSG, Tried
 

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a finding is, from where on something counts as one, and what several kinds ask of facts."""
+
+import dataclasses
+from collections.abc import Callable
+
+from spead_tutorial.tools.why.distance import Distance
+from spead_tutorial.tools.why.facts import Seen
+from spead_tutorial.tools.why.remedies import Gain
+
+#: Packets in a message, and messages in a call, up to which they count as one.
+ONE = 1.2
+#: Packets that have to be seen before anything is said of them.
+ENOUGH_PACKETS = 16
+#: Share of the payload's pages that are new, from which memory counts as fresh.
+FRESH = 0.2
+#: Share of the time of the threads that send, from which what it goes into counts.
+MATTERS = 0.1
+#: Calls of a lock for each packet, from which threads take it in turns. One that is taken more
+#: seldom, as Python's once for each heap, counts only if most of the time goes into it: on a busy
+#: machine, others wait for who has it and has no core.
+CONTENDED, MOSTLY = 0.01, 0.5
+#: Seconds of CPU time that have to be seen: the kernel divides them by looking now and then.
+ENOUGH_CPU_S = 0.05
+#: Share of the time of what sends that clearing huge pages takes, from which it counts.
+CLEARED = 0.02
+#: Packets smaller than this share of what the device takes count as small.
+SMALL = 0.5
+#: Share of the messages that are fragments, from which they count.
+FRAGMENTED = 0.01
+#: Share of the CPU time from which a thread counts as busy.
+BUSY = 0.02
+#: Seconds of CPU time for a gigabyte below which no data is called slow: main memory takes about as
+#: long to be written and read a few times.
+SLOW_S = 0.4
+#: Seconds of a program's own for each call and for each heap, of which nothing is making data: what
+#: Python takes, and several times what C does.
+CALL_S, HEAP_S = 5e-6, 50e-6
+#: Heaps smaller than this count as small.
+SMALL_HEAP = 32 << 10
+#: Calls for each small heap, and seconds of the program's own time, from which heaps share too
+#: little.
+CALLS_PER_HEAP, OWN_S_PER_HEAP = 0.2, 3e-6
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that makes a sender slow."""
+
+    kind: str  # what it is called in JSON
+    symptom: str  # what was seen, in a sentence with its numbers
+    check: str  # what to look at, and to change
+    # seconds that it costs for a gigabyte of payload, about; None where it is not known
+    cost_s: float | None = None
+    # which part that is of what the sender takes longer than the bare loop; None where one of the
+    # two is not known
+    explains: float | None = None
+    gain: Gain | None = None  # what mending it gains by itself
+    with_others: tuple[Gain, ...] = ()  # and with what else this sender lacks, or that alone
+
+
+#: What finds one kind: it takes what it explains from the distance.
+Check = Callable[[Seen, Distance], Finding | None]
+
+
+def handling_s(seen: Seen) -> float:
+    """Return what a program may need to handle its calls and heaps, for a gigabyte."""
+    packets, calls = seen.packets, seen.calls
+    if packets is None:
+        return seen.run.per_gb(seen.run.messages) * CALL_S
+    messages = packets.per_gb(packets.messages)
+    n_calls = messages / calls.per_call if calls and calls.messages else messages
+    heaps = 1e9 / packets.heap_bytes if packets.heap_bytes else 0.0
+    return n_calls * CALL_S + heaps * HEAP_S
+
+
+def has_small_heaps(seen: Seen) -> bool:
+    """Whether heaps are small, and each takes a call, or time of the program's own."""
+    packets = seen.packets
+    if packets is None or packets.heap_bytes is None or packets.heap_bytes >= SMALL_HEAP:
+        return False
+    n_calls, own_s = of_each_heap(seen)
+    return n_calls >= CALLS_PER_HEAP or OWN_S_PER_HEAP <= own_s < HEAP_S
+
+
+def of_each_heap(seen: Seen) -> tuple[float, float]:
+    """Return how many calls a heap takes, and how many seconds of the program's own."""
+    run, packets, calls = seen.run, seen.packets, seen.calls
+    assert packets is not None
+    assert packets.heap_bytes is not None
+    heaps, n_calls = 1e9 / packets.heap_bytes, 0.0
+    if calls is not None and calls.messages:
+        n_calls = packets.per_gb(packets.messages) / heaps / calls.per_call
+    return n_calls, run.per_gb(run.user_s) / heaps
