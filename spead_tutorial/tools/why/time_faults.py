@@ -72,8 +72,8 @@ def waits_for_lock(_: Seen, far: Distance) -> Finding | None:
         return None
     return Finding(
         "waits-for-lock",
-        f"{_percent(share)} of the time of the threads that send goes by in waits for each other,"
-        f" {_names(far.of('lock'))}: they share a lock.",
+        f"{_percent(share)} of the time of the threads that send goes by in waits for each other"
+        f" ({_names(far.of('lock'))}): they share a lock.",
         "Give each thread a socket, buffers and a stream of its own. Some languages have a lock for"
         " every socket (Java), or for all threads (Python): what several threads send through one"
         " of those, one thread sends as fast.",
