@@ -19,9 +19,20 @@ from spead_tutorial.results.units import number
 
 if TYPE_CHECKING:
     import pandas
+    from rich.console import RenderableType
     from rich.table import Table as RichTable
 
-__all__ = ["NOTHING", "Column", "Table", "ends", "estimate", "filled", "plain"]
+__all__ = [
+    "NOTHING",
+    "Column",
+    "Table",
+    "ends",
+    "estimate",
+    "filled",
+    "plain",
+    "rendered",
+    "width_up_to",
+]
 
 #: What stands where a value is not known.
 NOTHING = "—"
@@ -118,7 +129,7 @@ class Table(Generic[_Row]):
                 drawn.add_row(Text(plain(title)))
             for cells in its:
                 drawn.add_row(*(Text(plain(cells[i])) for i in shown))
-        return _rendered(drawn, max(width or _UNLIMITED, least))
+        return rendered(drawn, width=max(width or _UNLIMITED, least))
 
     def frame(self) -> "pandas.DataFrame":
         """Return the values as they are, for a notebook."""
@@ -141,18 +152,25 @@ def _add_column(drawn: "RichTable", column: Column[Any], texts: Sequence[str]) -
     return width
 
 
-def _rendered(drawn: "RichTable", width: int) -> str:
+def rendered(*parts: "RenderableType", width: int) -> str:
+    """Write what rich can show, below each other; in colours where a terminal is to show it."""
     from rich.console import Console
 
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=_terminal() is not None)
-    console.print(drawn)
+    for part in parts:
+        console.print(part)
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
 def _terminal() -> int | None:
     """Return how many columns standard output has; None where it is no terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def width_up_to(most: int) -> int:
+    """Return how many columns a page has: a terminal's, but no more than so many."""
+    return min(most, _terminal() or most)
 
 
 def filled(text: str) -> str:
