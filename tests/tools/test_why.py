@@ -5,6 +5,8 @@ What is checked counts and does not time: packets in a message, calls, faults, s
 """
 
 import contextlib
+import dataclasses
+import functools
 import json
 import os
 import re
@@ -20,9 +22,17 @@ from typing import Any
 import pytest
 
 from spead_tutorial.lab import Lab, LabError
-from spead_tutorial.tools.why import trying, watching
+from spead_tutorial.measure.machine import header
+from spead_tutorial.measure.records import Recording
+from spead_tutorial.results import tables
+from spead_tutorial.results.plots.render import render
+from spead_tutorial.results.plots.theme import DARK, LIGHT
+from spead_tutorial.tools.why import bars, facts, trying, watching
+from spead_tutorial.tools.why.account import Account, Part, ThreadTime
+from spead_tutorial.tools.why.findings import Finding
 from spead_tutorial.tools.why.places import Capture
-from spead_tutorial.tools.why.report import CHAPTERS
+from spead_tutorial.tools.why.remedies import Gain, Tried
+from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
 from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, open_lab
 from support.needs import needs
@@ -168,10 +178,11 @@ def test_a_packet_socket_sees_messages_packets_fragments_and_heaps():
 def test_a_call_for_each_packet_is_said_with_its_chapter_and_what_it_gains(tmp_path):
     done = typed("why", "--seconds", "0.1", *script(tmp_path, SENDS))
     assert done.returncode == 0
-    assert " 1.  sendto is called for every packet" in done.stdout
-    assert f"Chapter {CHAPTERS['call-per-packet']}, Batches of heaps." in done.stdout
-    assert "of the bare loop's" in done.stdout
-    assert re.search(r"Gains of the bare loop here: sendmmsg .\d", done.stdout)
+    words = " ".join(done.stdout.split())
+    assert words.startswith("Mend first: ")
+    assert "sendto is called for every packet" in words
+    assert f"Chapter {CHAPTERS['call-per-packet']}, Batches of heaps." in words
+    assert "MB/s of the bare loop" in words
     assert "Watching sender.py: its calls" in done.stderr
 
 
@@ -184,11 +195,7 @@ def test_without_strace_and_perf_what_was_not_seen_is_said_and_how_to_get_it(
     assert done.returncode == 0
     first = "Its calls were not seen, as there is no strace: apt install strace."
     assert done.stdout.startswith(first)
-    assert "it is not known whether it sleeps" in " ".join(done.stdout.split())
-    assert "  -  1.0 packets in a message: no segmentation offload" in done.stdout
-    assert " 1.  " not in done.stdout
-    assert "of the distance" not in done.stdout
-    assert "memory traffic         unknown: there is no perf: apt install linux-perf" in done.stdout
+    assert "1.0 packets in a message: no segmentation offload" in " ".join(done.stdout.split())
 
 
 @needs_lab
@@ -321,7 +328,9 @@ def test_what_perf_counts_is_said_as_bytes_from_memory_for_each_that_is_sent(
     monkeypatch.setenv("PATH", with_path(tmp_path, os.environ["PATH"])["PATH"])
     done = why("--no-strace", *script(tmp_path, SENDS))
     (line,) = (one for one in done.stdout.splitlines() if "memory traffic" in one)
-    assert re.search(r"memory traffic +[\d.e+]+ bytes for each .*, the kernel's not counted$", line)
+    assert re.search(
+        r"memory traffic +[\d.e+]+ bytes for each sent, the kernel's not counted$", line
+    )
 
 
 @needs_lab
@@ -329,9 +338,7 @@ def test_the_picture_is_light_and_dark_and_says_the_same_in_words(tmp_path, diag
     path = tmp_path / "time.svg"
     assert kinds(diagnosis("--no-strace", "--picture", path, *script(tmp_path, SENDS)))
     for name in ("time.svg", "time-dark.svg"):
-        drawn = (tmp_path / name).read_text()
-        assert "waiting for a core" in drawn
-        assert "Bars: what each thread did" in drawn
+        assert "Bars: what the time of each thread went to" in (tmp_path / name).read_text()
 
 
 # ---- What goes wrong ----
@@ -383,3 +390,146 @@ def test_an_interrupt_ends_the_sender_too(tmp_path):
         wait_for_the_end_of(below(process.pid), lambda: process.send_signal(signal.SIGINT))
         assert process.stderr.read().strip() == "spead-tutorial: interrupted"
     assert process.returncode == 130
+
+
+# ---- The report, of facts made by hand ----
+
+RUN = facts.Run(3.0, 8000, 72_000_000, (), False)
+BARE = facts.Bare(1.2e9, 4e8, 1e-6, 2e-7, 2e-8)
+SEND = Part("sends", "sendto", 0.06, 1.0)
+SLEEP = Part("sleep", "clock_nanosleep", 2.85, 1.0)
+UNKNOWN = Part("unexplained", "", 0.09)
+SLEEPER = ThreadTime(7, "main", True, 3.0, (SEND, SLEEP, UNKNOWN))
+HELPER = ThreadTime(8, "bad\x1b[2J\nname", False, 3.0, (Part("own", "libm.so", 2.0),))
+IDLER = ThreadTime(9, "gc", False, 3.0, (Part("lock", "futex", 3.0),))
+SLEPT = Finding(
+    "sleeps", "It slept 8000 times.", "Look for sleeps.", 40.0, 0.98, Gain(41.2, 38, 44, (), False)
+)
+CALLED = Finding(
+    "call-per-packet", "sendto is called for every packet.", "Give many.", 0.4, 0.004,
+    Gain(1.13, 1.08, 1.2, ("sendmmsg",), True),
+    (Gain(4.5, 4.1, 4.9, ("sendmmsg", "larger packets"), True),
+     Gain(4, 3.5, 4.6, ("larger packets",), True)),
+)  # fmt: skip
+
+
+def looked_at(*threads: ThreadTime, **more: Any) -> facts.Seen:
+    """What was seen of threads; or something of it else."""
+    account = Account(3.0, threads, (), 12.3) if threads else None
+    usual = {"packets": None, "calls": None, "bare": BARE, "account": account}
+    return facts.Seen("sender", "a lab", 9216, 2, **{"run": RUN} | usual | more)
+
+
+def test_the_report_begins_with_what_to_mend_and_fits_80_columns():
+    words = text(looked_at(SLEEPER), (SLEPT, CALLED))
+    assert max(map(len, words.splitlines())) <= 80
+    assert "\x1b" not in words
+    parts = [" ".join(part.split()) for part in words.split("\n\n")]
+    assert parts[0] == (
+        "Mend first: it sleeps in clock_nanosleep, 98 % of the distance to the bare loop; without"
+        " that it is about 41 times as fast. sender sends 24 MB/s to a lab: 2 % of the 1200 MB/s of"
+        " the bare loop with heaps and packets of these sizes."
+    )
+    assert parts[1].startswith("Where the time of its thread that sends goes, in 3 s:")
+    assert parts[2] == (
+        "1. 98 % of the distance: It slept 8000 times. Check: Look for sleeps. Chapter 4, Measure"
+        " it. Without it, 41 times as fast (38 to 44), if all of its time goes."
+    )
+    assert parts[3].endswith(
+        "With sendmmsg, 1.1 times as fast (1.1 to 1.2), as the bare loop is here; with sendmmsg and"
+        " larger packets, 4.5 (4.1 to 4.9); with larger packets alone, 4.0 (3.5 to 4.6)."
+    )
+    assert parts[4].startswith("While its calls were looked at, it took 12 times as long.")
+
+
+def test_a_terminal_that_is_narrow_and_has_colours_gets_both(monkeypatch):
+    monkeypatch.setattr(tables, "_terminal", lambda: 50)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    words = text(looked_at(SLEEPER, HELPER), (SLEPT, CALLED))
+    assert "\x1b[31m▓" in words
+    assert max(map(len, re.sub(r"\x1b\[[\d;]*m", "", words).splitlines())) <= 50
+
+
+def test_the_bar_shows_each_second_and_ends_with_what_is_unexplained():
+    whole, *legend = text(looked_at(SLEEPER), ()).split("\n\n")[1].splitlines()[1:]
+    assert whole == "█" * 2 + "▒" * 76 + "·" * 2
+    assert legend == [
+        "█  2 % in calls that send: sendto (1 for a packet)",
+        "▒ 95 % waiting for a time: clock_nanosleep (1 for a packet)",
+        "·  3 % unexplained",
+    ]
+
+
+def test_threads_are_shown_where_more_than_one_matters_and_their_names_do_no_harm():
+    words = text(looked_at(SLEEPER, HELPER, IDLER), ())
+    assert "main (7) sends" in words
+    assert "bad [2J name (8) " in words
+    assert "█      in its own code\n" in words  # the others have none
+    assert "gc" not in words
+    assert "main" not in text(looked_at(SLEEPER, IDLER), ())
+
+
+def test_what_could_not_be_seen_is_said_first_and_what_depends_on_it_has_no_rank():
+    unknown = dataclasses.replace(CALLED, explains=None, cost_s=None, gain=None, with_others=())
+    words = text(looked_at(SLEEPER, unseen=("It was dark.",)), (SLEPT, unknown))
+    assert words.startswith("It was dark. What has no number below could not be weighed")
+    assert "\n\n1. 98 % of the distance" in words
+    assert "\n\n- sendto is called for every packet." in words
+    assert "What it gains is not known." in words
+    first = text(looked_at(unseen=("It was dark.",)), (unknown,)).split("\n\n")[1]
+    assert first.startswith("What to mend first is not known.")
+
+
+@pytest.mark.parametrize(
+    ("rate", "unseen", "words"),
+    [
+        (1e9, (), "Nothing found."),
+        (1e9, ("It was dark.",), "Nothing found in what was seen."),
+        (1e8, (), "Most of its time is waiting for a time (clock_nanosleep). A profile says more"),
+    ],
+)
+def test_of_a_fast_sender_nothing_is_found_but_its_time_is_said(rate, unseen, words):
+    run = dataclasses.replace(RUN, payload_bytes=round(rate * RUN.seconds))
+    said = text(looked_at(SLEEPER, run=run, unseen=unseen), ())
+    assert words in " ".join(said.split())
+    assert "unexplained" in said
+
+
+@pytest.mark.parametrize(
+    ("slowed", "words"), [(None, ""), (1.01, "did not slow it"), (2.5, "it took 2.5 times as long")]
+)
+def test_what_looking_cost_is_said_where_it_is_known(slowed, words):
+    account = Account(3.0, (SLEEPER,), (), slowed)
+    said = " ".join(text(looked_at(account=account), ()).split())
+    assert words in said
+    assert ("looked at" in said) is (slowed == 2.5)
+
+
+def test_threads_that_wait_for_cores_make_the_rate_doubtful():
+    waiting = ThreadTime(7, "main", True, 3.0, (SEND, Part("core", "", 2.94)))
+    assert "quiet machine" in text(looked_at(waiting), ())
+    shared = Finding("shared-core", "Two threads share a core.", "Give them two.")
+    assert "quiet machine" not in text(looked_at(waiting), (shared,))
+
+
+@pytest.mark.parametrize("threads", [(), (SLEEPER, HELPER)])
+def test_json_has_all_and_can_be_read_back(threads):
+    seen = looked_at(*threads, tried=(Tried((), (1e9, 2e9)),))
+    made = json.loads(json.dumps(as_object(seen, (SLEPT, CALLED))))
+    assert seen_of(made) == seen
+    assert [one["gain"]["median"] for one in made["findings"]] == [41.2, 1.13]
+    assert made["share_of_bare_loop"] == pytest.approx(0.02)
+    assert threads == () or sum(made["shares"].values()) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK.narrow()])
+def test_the_picture_has_a_bar_for_each_thread_that_matters(theme):
+    recording = Recording(header("why", {}, {}), ())
+    seen = looked_at(SLEEPER, HELPER, IDLER)
+    draw = functools.partial(bars.picture, seen=seen)
+    drawn = render(draw, recording, theme).decode()
+    assert "sender: 95 % waiting for a time" in drawn
+    assert "main (7): in calls that send 2 %, waiting for a time 95 %, unexplained 3 %" in drawn
+    assert "name (8): in its own code" in drawn
+    assert "gc (9)" not in drawn

@@ -2,7 +2,6 @@
 """What facts of a sender mean: on both sides of each threshold, with facts made by hand."""
 
 import dataclasses
-import json
 from typing import Any
 
 import pytest
@@ -26,7 +25,7 @@ from spead_tutorial.tools.why.facts import (
 from spead_tutorial.tools.why.finding import MATTERS
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.instruments import parse_traffic
-from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
+from spead_tutorial.tools.why.report import CHAPTERS, text
 
 BARE = Bare(rate=10e9, unmerged_rate=4e9, message_s=1e-6, fault_s=2e-7, packet_s=2e-8)
 MESSAGES = 15_900  # of seven packets of 9000 bytes each, for a gigabyte
@@ -255,13 +254,9 @@ def test_what_is_found_follows_from_the_facts_on_both_sides_of_each_threshold(fa
     assert kinds(**facts) == found
 
 
-def test_without_calls_nothing_is_weighed_and_the_report_says_so_first():
-    facts = one_per_message() | {"run__seconds": 4.0, "unseen": ("It was dark.", "And cold.")}
-    found = diagnose(seen(**facts, calls=None))
+def test_without_calls_nothing_is_weighed():
+    found = diagnose(seen(**one_per_message(), run__seconds=4.0, calls=None))
     assert [(one.cost_s, one.explains) for one in found] == [(None, None)]
-    lines = text(seen(**facts, calls=None), found).splitlines()
-    assert lines[0].startswith("It was dark. So it is not known whether it sleeps, though it was")
-    assert lines[-1] == "And cold."
 
 
 def test_what_costs_most_comes_first_and_shares_are_of_the_distance():
@@ -336,7 +331,7 @@ def test_without_threads_only_packets_and_calls_are_judged():
     assert [(one.kind, one.cost_s, one.explains) for one in found] == [(OFFLOAD, None, None)]
 
 
-def test_every_kind_has_a_chapter_a_check_and_words_for_its_gain():
+def test_every_kind_has_a_chapter_and_its_symptom_is_said():
     faults = {
         "no-segmentation-offload": one_per_message(),
         "call-per-packet": one_per_message() | {"calls__send_calls": 111_111},
@@ -360,49 +355,16 @@ def test_every_kind_has_a_chapter_a_check_and_words_for_its_gain():
         sender = seen(**facts)
         found = diagnose(sender)
         (one,) = (finding for finding in found if finding.kind == kind)
-        words = text(sender, found)
+        words = " ".join(text(sender, found).split())
         assert f"Chapter {CHAPTERS[kind]}, " in words
-        assert " ".join(one.symptom.split()) in " ".join(words.split())
-        assert as_object(sender, found)["findings"][0]["chapter"] in CHAPTERS.values()
-        assert max(map(len, words.splitlines())) <= 100
-
-
-def test_where_nothing_is_found_or_seen_the_report_says_so():
-    assert "Nothing found." in text(seen(run__seconds=0.11), ())
-    sender = seen(packets=None, calls=None, bare=None, unseen=("It was dark.",))
-    words = text(sender, diagnose(sender))
-    assert "packets in a message   unknown" in words
-    assert "messages in a call     unknown" in words
-    assert words.startswith("It was dark. ")
-    made = as_object(sender, ())
-    assert made["packets_per_message"] is made["share_of_bare_loop"] is None
-
-
-@pytest.mark.parametrize("facts", [{}, {"packets": None, "calls": None, "bare": None}])
-def test_json_can_be_read_back(facts):
-    sender = seen(**facts)
-    made = json.loads(json.dumps(as_object(sender, diagnose(sender))))
-    assert seen_of(made) == sender
-
-
-@pytest.mark.parametrize(("runnable_s", "is_said"), [(0.1, False), (0.4, True)])
-def test_a_thread_that_waits_for_a_core_makes_the_rate_doubtful(runnable_s, is_said):
-    waiting = seen(run__threads=(thread(user_s=0.1, system_s=0.5, runnable_s=runnable_s),))
-    assert ("measure again on a quiet machine" in text(waiting, ())) is is_said
-    shared = findings.Finding("shared-core", "Two threads share a core.", "Give them two.")
-    assert "quiet machine" not in text(waiting, (shared,))
-
-
-def test_what_explains_next_to_nothing_does_so_in_plain_words():
-    little = findings.Finding("small-packets", "Packets are small.", "Take larger.", 1e-4, 0.001)
-    assert "(explains < 1 % of the distance)" in " ".join(text(seen(), (little,)).split())
+        assert " ".join(one.symptom.split()) in words
 
 
 @pytest.mark.parametrize(
     ("line", "n_bytes", "words"),
     [
-        ("1000,,cache-misses,5,100.00,,", 64_000, "6.4e-05 bytes for each that it sends"),
-        ("1000,,cache-misses:u,5,100.00,,", 64_000, "sends, the kernel's not counted"),
+        ("1000,,cache-misses,5,100.00,,", 64_000, "6.4e-05 bytes for each sent"),
+        ("1000,,cache-misses:u,5,100.00,,", 64_000, "sent, the kernel's not counted"),
         ("<not supported>,,cache-misses,0,100.00,,", None, "shows no hardware counters"),
         ("<not counted>,,cache-misses,0,100.00,,", None, "shows no hardware counters"),
         ("", None, "for want of time or of permission (kernel.perf_event_paranoid)"),
@@ -412,5 +374,4 @@ def test_what_perf_writes_is_memory_traffic_or_a_reason(line, n_bytes, words):
     found = parse_traffic(f"# started\n\n{line}\n")
     assert found.n_bytes == n_bytes
     made = seen(traffic=found)
-    assert words in text(made, ())
-    assert seen_of(json.loads(json.dumps(as_object(made, ())))) == made
+    assert words in (found.why or text(made, ()))

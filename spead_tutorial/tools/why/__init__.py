@@ -14,10 +14,10 @@ from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.tools.command_line import Number
+from spead_tutorial.tools.why import bars
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
 from spead_tutorial.tools.why.report import as_object, text
-from spead_tutorial.tools.why.report import picture as drawn
 from spead_tutorial.tools.why.watching import Sender, watch
 
 
@@ -53,8 +53,9 @@ def why(
     COMMAND starts it, after --. It is run three times in a lab: for its rate, for its packets, and
     under strace for its calls. {host} and {port} in its words stand for where to send to,
     which is 192.168.31.2 and 8888; SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT are the same in its
-    environment. What is found is said in the order of what it explains, each with the chapter that
-    mends it. The exit status is 1 where the sender fails, or sends nothing.
+    environment. It says what to mend first and what that is worth, what the time of its threads
+    goes to, and what else was found, each with the chapter that mends it. The exit status is 1
+    where the sender fails, or sends nothing.
 
     \b
     Example: spead-tutorial why -- ./my_sender {host} {port}
@@ -106,7 +107,7 @@ def why(
 
         # The whole command line is no business of a picture's.
         taken = Recording(header("why", facts, {"drawn_by": "spead-tutorial why"}), ())
-        for path in plots.save(picture, functools.partial(drawn, seen=seen), taken):
+        for path in plots.save(picture, functools.partial(bars.picture, seen=seen), taken):
             say(f"Drawn: {path}")
     return 0
 

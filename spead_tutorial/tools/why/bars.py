@@ -134,7 +134,8 @@ def _legend(
             words = Text("; ".join(KINDS[one] for one in rest))
             table.add_row(_REST, percent(sum(shares[one] for one in rest)), words)
         words = Text(plain(KINDS[kind] + _details(account, kind)))
-        table.add_row(Text(block, _LOOKS[kind].style), percent(shares[kind]), words)
+        share = percent(shares[kind]) if shares[kind] or kind == "unexplained" else ""
+        table.add_row(Text(block, _LOOKS[kind].style), share, words)
     return [table]
 
 

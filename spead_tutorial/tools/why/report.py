@@ -1,234 +1,232 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A diagnosis as a page of text, as an object for JSON, and as a picture."""
+"""A diagnosis as a page of text, what to mend first before all else, and as an object for JSON."""
 
 import dataclasses
-import textwrap
-from typing import TYPE_CHECKING, Any
+import operator
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
 from spead_tutorial.chapters.catalogue import find_chapter
-from spead_tutorial.measure.records import Recording
+from spead_tutorial.results.tables import Column, Table, plain, rendered, width_up_to
 from spead_tutorial.results.units import number, percent, size
-from spead_tutorial.tools.why.facts import Seen, Thread
+from spead_tutorial.tools.why import bars
+from spead_tutorial.tools.why.account import KINDS
+from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.findings import Finding
 from spead_tutorial.tools.why.remedies import Gain
 
 if TYPE_CHECKING:
-    from spead_tutorial.results.plots.render import Drawn
-    from spead_tutorial.results.plots.theme import Theme
+    from rich.console import RenderableType
 
+
+class _Fault(NamedTuple):
+    chapter: int  # that mends it
+    words: str  # what the sender does
+    where: str = ""  # the kind of time in the account whose largest part says where
+
+
+_FAULTS = {
+    "sleeps": _Fault(4, "it sleeps in", "sleep"),
+    "spins": _Fault(4, "it reads the clock until a time has come in", "spin"),
+    "slow-data": _Fault(4, "it computes its data in", "own"),
+    "waits-for-input": _Fault(4, "it waits for input in", "input"),
+    "waits-for-room": _Fault(4, "it waits for room in a socket in", "room"),
+    "shared-core": _Fault(5, "its threads share a core"),
+    "waits-for-thread": _Fault(5, "it waits for another thread:", "thread"),
+    "small-packets": _Fault(6, "its packets are small"),
+    "fresh-memory": _Fault(8, "it takes new memory again and again"),
+    "small-heaps": _Fault(11, "its heaps are small, and share little"),
+    "call-per-packet": _Fault(11, "it makes a call for each packet:", "sends"),
+    "no-segmentation-offload": _Fault(11, "it sends without segmentation offload"),
+    "other-calls": _Fault(11, "it makes other calls than those that send:", "calls"),
+    "waits-for-lock": _Fault(14, "its threads wait for each other's lock"),
+    "fragments": _Fault(16, "its packets are cut into fragments"),
+}
 #: The chapter that mends what is found.
-CHAPTERS = {
-    "sleeps": 4,
-    "spins": 4,
-    "waits-for-lock": 14,
-    "waits-for-thread": 5,
-    "waits-for-input": 4,
-    "waits-for-room": 4,
-    "other-calls": 11,
-    "slow-data": 4,
-    "shared-core": 5,
-    "small-packets": 6,
-    "fresh-memory": 8,
-    "small-heaps": 11,
-    "call-per-packet": 11,
-    "no-segmentation-offload": 11,
-    "fragments": 16,
-}
-_INDENT = "     "
-_FAR = 0.5
-_IDLE = 0.1
-_WAITED = 0.2  # of the time
-_WIDTH = 96
-#: What a thread does, and the colour of that, as the theme has it, with its hatch.
-_WAITING, _ASLEEP = "waiting for a core", "asleep"
-_LOOKS = {
-    "in the program": ("preparing", ""),
-    "in the kernel": ("sending", "////"),
-    _WAITING: ("limit", "...."),
-}
+CHAPTERS = {kind: fault.chapter for kind, fault in _FAULTS.items()}
+#: The table of facts.
+_FACT: Column[tuple[str, str]] = Column("What was seen", operator.itemgetter(0), is_words=True)
+_VALUE: Column[tuple[str, str]] = Column("", operator.itemgetter(1), is_words=True)
+_WIDTH = 80
+#: Shares of the bare loop's rate below which a sender is slow, and of the time without a core from
+#: which rates say little; a gain that counts; and how far above it an interval has no end.
+_FAR, _WAITED, _GAINS, _OPEN = 0.5, 0.2, 1.05, 5
 
 
 # ---- As text ----
 
 
 def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
-    """Write a diagnosis."""
-    lines, unseen = [], seen.unseen
-    if seen.calls is None:
-        lines, unseen = [*_wrapped(" ".join([*unseen[:1], _unranked(seen)])), ""], unseen[1:]
-    lines += [f"{seen.program}: {_rate(seen)}", "", *_facts(seen), "", *_threads(seen), ""]
-    if not any(finding.kind == "shared-core" for finding in findings):
-        lines += _disturbed(seen)
-    if not findings:
-        lines += [*_wrapped(_nothing(seen)), ""]
-    for place, finding in enumerate(findings, 1):
-        chapter, explains = CHAPTERS[finding.kind], ""
-        title = find_chapter(str(chapter)).title
-        if finding.explains is not None:
-            share = percent(finding.explains)
-            about = "" if share.startswith("<") else "about "
-            explains = f" (explains {about}{share} of the distance)"
-        lines += [
-            *_wrapped(f"{f'{place:>2}.' if seen.calls else '  -'}  {finding.symptom}{explains}"),
-            *_wrapped(f"{_INDENT}Check: {finding.check}"),
-            *_wrapped(f"{_INDENT}Chapter {chapter}, {title}. {_gained(finding)}"),
-            "",
-        ]
-    lines += [line for sentence in unseen for line in _wrapped(sentence)]
-    return "\n".join(lines).rstrip().replace("\N{THIN SPACE}", "")
+    """Write a diagnosis, in at most 80 columns; coloured where it goes to a terminal."""
+    from rich.text import Text  # here, as no other command should wait for it
+
+    width, facts = width_up_to(_WIDTH), list(_facts(seen))
+
+    def written(*parts: "RenderableType | str") -> str:
+        return rendered(*(Text(plain(x)) if isinstance(x, str) else x for x in parts), width=width)
+
+    paragraphs = [
+        written(_unseen(seen, findings)),
+        written(Text(plain(_first(seen, findings)), "bold"), _rate(seen)),
+        written(*bars.lines(seen.account, width)) if seen.account else "",
+        written(_disturbed(seen, findings)),
+        *(written(_finding(place, findings)) for place in range(len(findings))),
+        Table([_FACT], [_VALUE], facts).text(width) if facts else "",
+        written(_looking(seen)),
+    ]
+    return "\n\n".join(filter(None, paragraphs))
 
 
-def _unranked(seen: Seen) -> str:
-    """Say what is not known where no calls were seen."""
-    idle = ""
-    if seen.run.idle >= _IDLE:
-        idle = f", though it was idle for {percent(seen.run.idle)} of the time"
-    return (
-        f"So it is not known whether it sleeps{idle}, nor how many messages it sends in a call."
-        " What is found below has no rank, and what explains most may be missing."
-    )
+def _unseen(seen: Seen, findings: tuple[Finding, ...]) -> str:
+    """Say what could not be seen, how to get it, and what is not known therefore."""
+    unranked = "What has no number below could not be weighed without that."
+    is_short = seen.unseen and not all(map(_is_ranked, findings))
+    return " ".join([*seen.unseen, *[unranked] * bool(is_short)])
 
 
-def _wrapped(line: str) -> list[str]:
-    is_listed = line[0] == " " or line[0].isdigit()
-    return textwrap.wrap(
-        line,
-        _WIDTH,
-        subsequent_indent=_INDENT if is_listed else "",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+def _is_ranked(finding: Finding) -> bool:
+    return finding.explains is not None or finding.cost_s is not None
+
+
+def _first(seen: Seen, findings: tuple[Finding, ...]) -> str:
+    """Say what to mend first and what it is worth, or that there is nothing."""
+    if findings and _is_ranked(findings[0]):
+        first = findings[0]
+        said, gain = f"Mend first: {_does(seen, first)}", first.gain
+        if first.explains is not None:
+            said += f", {percent(first.explains)} of the distance to the bare loop"
+        if gain is None or gain.median < _GAINS:
+            return f"{said}."
+        after = f"with {_joined(gain.remedies)}" if gain.measured else "without that"
+        about = _ends(gain) if _is_open(gain) else f"about {_factor(gain.median)}"
+        return f"{said}; {after} it is {about} times as fast."
+    if findings:
+        return "What to mend first is not known. These were found:"
+    if seen.share is None or seen.share >= _FAR:
+        return "Nothing found." if not seen.unseen else "Nothing found in what was seen."
+    most = ""
+    if seen.account is not None and seen.account.parts:
+        part = seen.account.parts[0]
+        most = f" Most of its time is {KINDS[part.kind]}{f' ({part.what})' * bool(part.what)}."
+    return f"Nothing found that a chapter mends.{most} A profile says more: perf record, py-spy."
+
+
+def _does(seen: Seen, finding: Finding) -> str:
+    """Say what a sender does, and in which call, library or thread where that is known."""
+    fault = _FAULTS[finding.kind]
+    parts = seen.account.parts if seen.account else ()
+    where = next((one.what for one in parts if one.kind == fault.where and one.what), "")
+    return f"{fault.words} {where}" if where else fault.words.removesuffix(" in").rstrip(":")
 
 
 def _rate(seen: Seen) -> str:
-    rate = f"{number(seen.run.rate / 1e6)} MB/s to {seen.place}"
+    rate = f"{seen.program} sends {number(seen.run.rate / 1e6)} MB/s to {seen.place}"
     if seen.share is None or seen.bare is None:
-        return rate
+        return f"{rate}."
     return (
-        f"{rate}\n{percent(seen.share)} of the bare loop's {number(seen.bare.rate / 1e6)} MB/s with"
-        " heaps and packets of these sizes"
+        f"{rate}: {percent(seen.share)} of the {number(seen.bare.rate / 1e6)} MB/s of the bare loop"
+        " with heaps and packets of these sizes."
     )
 
 
-def _facts(seen: Seen) -> list[str]:
-    run, packets, calls = seen.run, seen.packets, seen.calls
-    unknown = "unknown"
-    rows = [
-        ("packets in a message", f"{packets.per_message:.1f}" if packets else unknown),
-        ("messages in a call", f"{calls.per_call:.1f} ({', '.join(calls.names)})"
-         if calls else unknown),
-        ("calls for a heap", _calls_per_heap(seen)),
-        ("bytes in a packet", _sizes(seen)),
-        ("time", _time(seen)),
-        ("page faults for a GB", number(run.per_gb(run.faults)) if run.threads else unknown),
-        ("sleeping", f"{calls.sleeps} calls, {number(calls.asked_s * 1e3)} ms in"
-         f" {number(calls.seconds * 1e3)} ms under strace" if calls else unknown),
-        ("memory traffic", _traffic(seen)),
-    ]  # fmt: skip
-    return [f"  {name:22} {value}" for name, value in rows]
-
-
-def _traffic(seen: Seen) -> str:
-    found = seen.traffic
-    if found is None:
-        return "unknown"
-    if found.n_bytes is None:
-        return f"unknown: {found.why}"
-    alone = ", the kernel's not counted" if found.program_only else ""
-    return f"{found.n_bytes / seen.run.payload_bytes:.2g} bytes for each that it sends{alone}"
-
-
-def _calls_per_heap(seen: Seen) -> str:
-    packets, calls = seen.packets, seen.calls
-    if packets is None or calls is None:
-        return "unknown"
-    if packets.heap_bytes is None:
-        return "these are no SPEAD packets"
-    heaps = packets.payload_bytes / packets.heap_bytes
-    per_heap = packets.messages / calls.per_call / heaps if calls.per_call else 0.0
-    return f"{per_heap:.2g}, of {size(packets.heap_bytes)}"
-
-
-def _sizes(seen: Seen) -> str:
-    packets = seen.packets
-    if packets is None:
-        return "unknown"
-    cut = f"; {packets.fragments} IP fragments" if packets.fragments else ""
-    return f"{packets.packet_bytes}, of {seen.largest_packet} that fit{cut}"
-
-
-def _time(seen: Seen) -> str:
-    run = seen.run
-    if not run.threads:
-        return "unknown: it was over too soon"
-    return (
-        f"{percent(run.user_s / run.seconds)} in the program,"
-        f" {percent((run.cpu_s - run.user_s) / run.seconds)} in the kernel, of a core;"
-        f" {percent(run.idle)} idle"
-    )
-
-
-def _threads(seen: Seen) -> list[str]:
-    busy = [thread for thread in seen.run.threads if thread.cpu_s >= 0.01 * seen.run.seconds]
-    if not busy:
-        return []
-    head = f"  {'thread':16} {'program':>8} {'kernel':>8} {'no core':>8} {'asleep':>8}  cores"
-    return [head, *(_thread(thread, seen.run.seconds) for thread in busy[:8])]
-
-
-def _disturbed(seen: Seen) -> list[str]:
+def _disturbed(seen: Seen, findings: tuple[Finding, ...]) -> str:
     """Say that the rate says little, where threads waited for cores that somebody else had."""
-    waited = max((thread.runnable_s or 0.0 for thread in seen.run.threads), default=0.0)
-    if waited < _WAITED * seen.run.seconds:
-        return []
-    line = (
-        f"A thread waited for a core for {percent(waited / seen.run.seconds)} of the time. If other"
-        " programs had it, the rate and the distance say little: measure again on a quiet machine."
+    waited = seen.account.share("core") if seen.account else 0.0
+    if waited < _WAITED or any(finding.kind == "shared-core" for finding in findings):
+        return ""
+    return (
+        f"It waited for a core for {percent(waited)} of the time. If other programs had it, the"
+        " rate and the distance say little: measure again on a quiet machine."
     )
-    return [*_wrapped(line), ""]
 
 
-def _thread(thread: Thread, seconds: float) -> str:
-    cells = {part: percent(share) for part, share in _shares(thread, seconds).items()}
-    if thread.runnable_s is None:
-        cells[_WAITING] = "unknown"
-    words = "".join(f" {cell:>8}" for cell in cells.values())
-    return f"  {thread.name:16}{words}  {_cores(thread.cpus)}"
+def _finding(place: int, findings: tuple[Finding, ...]) -> "RenderableType":
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    finding = findings[place]
+    mark = f"{place + 1}." if _is_ranked(finding) else "-"
+    share = "" if finding.explains is None else f"{percent(finding.explains)} of the distance: "
+    chapter = find_chapter(str(CHAPTERS[finding.kind]))
+    elsewhere = [one.gain.remedies for one in findings if one.gain]
+    gained = _gained(finding, elsewhere)
+    made = RichTable.grid(padding=(0, 1))
+    made.add_row(mark, Text(plain(share + finding.symptom), "bold"))
+    made.add_row("", Text(plain(f"Check: {finding.check}")))
+    made.add_row("", Text(plain(f"Chapter {chapter.number}, {chapter.title}. {gained}")))
+    return made
 
 
-def _shares(thread: Thread, seconds: float) -> dict[str, float]:
-    waited = thread.runnable_s or 0.0
-    parts = (thread.user_s / seconds, thread.system_s / seconds, waited / seconds)
-    shares = dict(zip(_LOOKS, parts, strict=True))
-    return shares | {_ASLEEP: max(0.0, 1 - sum(parts))}
+def _gained(finding: Finding, elsewhere: list[tuple[str, ...]]) -> str:
+    """Say what mending it gains by itself, with others, and those alone if not said elsewhere."""
+    gain = finding.gain
+    if gain is None:
+        return "What it gains is not known."
+    after = f"With {_joined(gain.remedies)}" if gain.measured else "Without it"
+    by = "as the bare loop is here" if gain.measured else "if all of its time goes"
+    said = [f"{after}, {_factor(gain.median)} times as fast ({_ends(gain)}), {by}"]
+    if gain.median < _GAINS:
+        said = ["By itself it gains next to nothing"]
+    for other in finding.with_others:
+        if other.remedies not in elsewhere:
+            words = _joined(other.remedies) + " alone" * (len(other.remedies) == 1)
+            said.append(f"with {words}, {_factor(other.median)} ({_ends(other)})")
+    return f"{'; '.join(said)}."
 
 
-def _cores(cpus: tuple[int, ...]) -> str:
-    if len(cpus) > 1 and cpus == tuple(range(cpus[0], cpus[-1] + 1)):
-        return f"{cpus[0]}-{cpus[-1]}"
-    return ",".join(map(str, cpus))
+def _ends(gain: Gain) -> str:
+    low = _factor(gain.low)
+    return f"at least {low}" if _is_open(gain) else f"{low} to {_factor(gain.high)}"
 
 
-def _nothing(seen: Seen) -> str:
-    if seen.share is not None and seen.share < _FAR:
-        return (
-            "Nothing found that a chapter mends. A profile says what the CPU time goes into: perf"
-            " record, py-spy."
-        )
-    return "Nothing found." if seen.calls else "Nothing found in what was seen."
+def _is_open(gain: Gain) -> bool:
+    return gain.high > _OPEN * gain.median
 
 
-def _gained(finding: Finding) -> str:
-    gains = [one for one in (finding.gain, *finding.with_others) if one is not None]
-    said = [f"{' + '.join(one.remedies)} {_about(one)}" for one in gains]
-    return f"Gains of the bare loop here: {', '.join(said)}." if said else ""
+def _factor(x: float) -> str:
+    """Write how many times as fast, with two digits: it is known no better."""
+    return f"{x:.1f}" if x < 9.95 else f"{float(f'{x:.2g}'):g}"
 
 
-def _about(gain: Gain) -> str:
-    ends = [f"{end:.1f}" if end < 9.95 else f"{end:.0f}" for end in (gain.low, gain.high)]
-    return f"\N{MULTIPLICATION SIGN}{' to '.join(dict.fromkeys(ends))}"
+def _joined(words: tuple[str, ...]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
+    """Yield what is known of packets, calls, faults and memory."""
+    run, packets, calls, traffic = seen.run, seen.packets, seen.calls, seen.traffic
+    if packets is not None:
+        yield "packets in a message", f"{packets.per_message:.1f}"
+    if calls is not None:
+        yield "messages in a call", f"{calls.per_call:.1f} ({', '.join(calls.names)})"
+    if packets is not None:
+        cut = f"; {number(packets.fragments)} IP fragments" if packets.fragments else ""
+        yield "bytes in a packet", f"{packets.packet_bytes}, of {seen.largest_packet} that fit{cut}"
+        heap = packets.heap_bytes
+        if heap is not None and calls is not None and calls.per_call:
+            each = packets.messages / calls.per_call * heap / packets.payload_bytes
+            yield "calls for a heap", f"{number(each)}, of {size(heap)}"
+    if run.threads:
+        yield "page faults for a GB", number(run.per_gb(run.faults))
+    if traffic is not None and traffic.n_bytes is not None:
+        alone = ", the kernel's not counted" if traffic.program_only else ""
+        each = traffic.n_bytes / run.payload_bytes
+        yield "memory traffic", f"{each:.2g} bytes for each sent{alone}"
+
+
+def _looking(seen: Seen) -> str:
+    """Say what looking cost, and that the rate and the times are without it."""
+    slowed = seen.account.slowed if seen.account else None
+    if slowed is None:
+        return ""
+    if slowed < _GAINS:
+        return "Looking at its calls did not slow it."
+    return (
+        f"While its calls were looked at, it took {_factor(slowed)} times as long. Rate and times"
+        " are of a run of their own, which nothing slowed."
+    )
 
 
 # ---- As an object ----
@@ -236,13 +234,14 @@ def _about(gain: Gain) -> str:
 
 def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
     """Return a diagnosis for JSON."""
-    packets, calls = seen.packets, seen.calls
+    packets, calls, account = seen.packets, seen.calls, seen.account
     made = dataclasses.asdict(seen)
     made["run"] |= {"rate_bytes_per_s": seen.run.rate, "idle": seen.run.idle}
     made["share_of_bare_loop"] = seen.share
     made["packets_per_message"] = packets.per_message if packets else None
     made["messages_per_call"] = calls.per_call if calls else None
     made["page_faults_per_gb"] = seen.run.per_gb(seen.run.faults)
+    made["shares"] = {kind: account.share(kind) for kind in KINDS} if account else None
     made["findings"] = [
         dataclasses.asdict(finding) | {"chapter": CHAPTERS[finding.kind]} for finding in findings
     ]
@@ -252,52 +251,3 @@ def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
 def seen_of(made: dict[str, Any]) -> Seen:
     """Return what was seen of a sender, from the object that `as_object` made of it."""
     return msgspec.convert(made, Seen)
-
-
-# ---- As a picture ----
-
-_MOST_THREADS = 12
-#: Inches from thread to thread, and of a bar; and beside the panel.
-_PITCH, _BAR = 0.34, 0.22
-_SIDES, _NARROW_SIDES = (1.7, 0.3), (1.2, 0.2)
-
-
-def picture(recording: Recording, theme: "Theme", *, seen: Seen) -> "Drawn":
-    """Draw what the threads of a sender did, as shares of the time."""
-    from matplotlib.patches import Patch  # here, as no other command should wait for it
-
-    from spead_tutorial.results.plots import bars, facts, sheet
-    from spead_tutorial.results.plots.render import say
-
-    asleep: dict[str, Any] = {"facecolor": "none", "edgecolor": theme.faint, "linewidth": 0.8}
-    looks = {part: bars.part_look(look, theme) | {"linewidth": 0} for part, look in _LOOKS.items()}
-    looks[_ASLEEP] = asleep
-    threads = [thread for thread in seen.run.threads if thread.cpu_s > 0][:_MOST_THREADS]
-    drawn = sheet.Sheet(
-        theme,
-        f"{seen.program}: {number(seen.run.rate / 1e6)} MB/s",
-        [(0.1, _PITCH * max(1, len(threads)))],
-        facts.caption(recording, f"one run of {number(seen.run.seconds)} s"),
-        subtitle="What its threads did while it sent",
-        legend=[*bars.part_legend(_LOOKS, theme), Patch(label=_ASLEEP, **asleep)],
-        columns=2,
-    )
-    axis = drawn.axes(0, *(_NARROW_SIDES if theme.is_narrow else _SIDES))
-    axis.set_ylim(max(1, len(threads)) - 0.5, -0.5)
-    axis.set_xlim(0, 100)
-    axis.grid(axis="x")
-    axis.set_axisbelow(True)
-    names = [f"{thread.name} ({thread.tid})" for thread in threads]
-    for y, (name, thread) in enumerate(zip(names, threads, strict=True)):
-        left, shares = 0.0, _shares(thread, seen.run.seconds)
-        say(axis, name, ", ".join(f"{part} {percent(one)}" for part, one in shares.items()))
-        for part, share in shares.items():
-            width = min(100 * share, 100 - left)
-            axis.barh(y, width, _BAR / _PITCH, left, **looks[part])
-            left += width
-    axis.set_yticks(range(len(threads)), names)
-    axis.tick_params(axis="y", length=0)
-    axis.set_xlabel("share of the time, %")
-    return drawn.drawn(
-        "Bars: what each thread did, as shares of the time in which the sender sent."
-    )
