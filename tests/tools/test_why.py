@@ -33,6 +33,7 @@ from spead_tutorial.tools.why.findings import Finding
 from spead_tutorial.tools.why.places import Capture
 from spead_tutorial.tools.why.remedies import Gain, Tried
 from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
+from support import ROOT
 from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, open_lab
 from support.needs import needs
@@ -179,7 +180,6 @@ def test_a_call_for_each_packet_is_said_with_its_chapter_and_what_it_gains(tmp_p
     done = typed("why", "--seconds", "0.1", *script(tmp_path, SENDS))
     assert done.returncode == 0
     words = " ".join(done.stdout.split())
-    assert words.startswith("Mend first: ")
     assert "sendto is called for every packet" in words
     assert f"Chapter {CHAPTERS['call-per-packet']}, Batches of heaps." in words
     assert "MB/s of the bare loop" in words
@@ -440,6 +440,36 @@ def test_the_report_begins_with_what_to_mend_and_fits_80_columns():
         " larger packets, 4.5 (4.1 to 4.9); with larger packets alone, 4.0 (3.5 to 4.6)."
     )
     assert parts[4].startswith("While its calls were looked at, it took 12 times as long.")
+
+
+@pytest.mark.parametrize(
+    ("gain", "first", "words"),
+    [
+        (Gain(1.02, 1, 1.1, (), False), "loop. sender", "By itself it gains next to nothing."),
+        (Gain(50, 21, 1000, (), False), "at least 21 times", "50 times as fast (at least 21)"),
+        (Gain(123.4, 99, 201, ("x", "y"), True), "; with x and y it is", "120 times as fast (99 "),
+    ],
+)
+def test_a_gain_is_said_no_better_than_it_is_known(gain, first, words):
+    found = dataclasses.replace(SLEPT, gain=gain)
+    said = " ".join(text(looked_at(SLEEPER), (found,)).split())
+    assert first in said.partition("Where")[0]
+    assert words in said
+
+
+def test_what_another_finding_gains_alone_is_said_there_only():
+    small = Finding("small-packets", "Small.", "Larger.", 1, 0.1, CALLED.with_others[1])
+    words = " ".join(text(looked_at(SLEEPER), (CALLED, small)).split())
+    assert "with sendmmsg and larger packets, 4.5" in words
+    assert "with larger packets alone" not in words
+    assert "With larger packets, 4.0 times as fast" in words
+
+
+@pytest.mark.parametrize("kind", CHAPTERS)
+def test_every_finding_is_in_the_page_with_its_chapter(kind):
+    page = (ROOT / "docs" / "tutorial" / "my-sender-is-slow.md").read_text()
+    (row,) = (line for line in page.splitlines() if f"`{kind}`" in line)
+    assert f"({CHAPTERS[kind]}-" in row
 
 
 def test_a_terminal_that_is_narrow_and_has_colours_gets_both(monkeypatch):
