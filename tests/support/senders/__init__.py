@@ -117,12 +117,12 @@ def _c(name: str, findings: tuple[str, ...]) -> Planted:
     def argv(folder: Path, host: str, port: str, heaps: int) -> list[str]:
         return [str(folder / name), host, port, str(heaps)]
 
-    words, source = name.replace("_", " "), HERE / f"{name}.c"
+    words, source = name.replace("_", " "), HERE / "c" / f"{name}.c"
     return Planted(f"c {words}", "c", findings, argv, source=source)
 
 
 def _in_python(name: str, library: str | None) -> Argv:
-    words = [sys.executable, str(HERE / f"{name}.py"), *([library] if library else [])]
+    words = [sys.executable, str(HERE / "python" / f"{name}.py"), *([library] if library else [])]
     return lambda _, host, port, heaps: [*words, host, port, str(heaps)]
 
 
@@ -149,7 +149,7 @@ def _planted(name: str, findings: tuple[str, ...]) -> list[Planted]:
         Planted(f"python {words}", "python", findings, ours),
         Planted(f"spead2 {words}", "spead2", wheel, theirs, in_order),
     ]
-    if (HERE / f"{name}.c").exists():
+    if (HERE / "c" / f"{name}.c").exists():
         planted.insert(0, _c(name, findings))
     return planted
 
