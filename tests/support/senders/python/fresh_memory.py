@@ -21,4 +21,4 @@ def fresh(i: int) -> Any:
     return sender.heap_of(samples[:HEAP_SIZE])
 
 
-sender.send(fresh)
+sender.send(sender.filled if sender.mended else fresh)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the planted senders in Python share: LIBRARY HOST PORT [HEAPS], and a stream.
+"""What the planted senders in Python share: [LIBRARY] HOST PORT HEAPS [mended], and a stream.
 
 The library is this package or spead2, which have the same names. Heaps are of 1 MiB, and two are on
 their way at a time. Those that use plain sockets cut them into packets here.
@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 HEAP_SIZE = 1 << 20
-HEAPS = 20_000
 PACKET_SIZE = 9000
 #: Of a packet: 8 bytes and five items, count, length, offset, length here, and the samples.
 HEADER = struct.Struct(">6Q")
@@ -28,10 +27,11 @@ def parse(*, library: bool = True) -> argparse.Namespace:
     """Read the command line; plain sockets need no library."""
     parser = argparse.ArgumentParser()
     if library:
-        parser.add_argument("library", type=importlib.import_module)
+        parser.add_argument("library")
     parser.add_argument("host")
     parser.add_argument("port", type=int)
-    parser.add_argument("heaps", type=int, nargs="?", default=HEAPS)
+    parser.add_argument("heaps", type=int)
+    parser.add_argument("mended", nargs="?", type=bool, default=False)
     return parser.parse_args()
 
 
@@ -46,7 +46,10 @@ class Sender:
         cores: tuple[int, ...] = (),
     ) -> None:
         arguments = parse()
-        self.library, self.n_heaps = arguments.library, arguments.heaps
+        self.n_heaps, self.mended = arguments.heaps, arguments.mended
+        if self.mended:
+            packet_size, rate, cores = PACKET_SIZE, 0.0, ()
+        self.library = importlib.import_module(arguments.library)
         send = importlib.import_module(f"{self.library.__name__}.send")
         self._group = send.ItemGroup
         self._config = send.StreamConfig(max_packet_size=packet_size, rate=rate, max_heaps=2)
@@ -83,23 +86,30 @@ class Sender:
         await asyncio.gather(*on_their_way)
 
 
-def connected(to: argparse.Namespace) -> socket.socket:
-    """Return a plain socket that sends to one place."""
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.connect((to.host, to.port))
-    return sock
+class Plain:
+    """A plain socket, and samples to fill; nothing is wrong with it."""
 
+    def __init__(self) -> None:
+        to = parse(library=False)
+        self.heaps, self.mended = to.heaps, to.mended
+        self.samples = np.zeros(HEAP_SIZE, np.uint8)
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self._socket.connect((to.host, to.port))
+        self.offload(on=True)
 
-def packets(samples: memoryview, count: int) -> list[tuple[bytes, memoryview]]:
-    """Cut a heap into packets: of each the header, and a piece of the samples."""
+    def offload(self, *, on: bool) -> None:
+        """Send with segmentation offload, or without."""
+        self._together = 65507 // PACKET_SIZE if on else 1
+        self._socket.setsockopt(socket.IPPROTO_UDP, 103, PACKET_SIZE if on else 0)  # UDP_SEGMENT
 
-    def immediate(number: int, value: int) -> int:
-        return 1 << 63 | number << 40 | value
-
-    cut = []
-    for offset in range(0, HEAP_SIZE, PAYLOAD):
-        piece = samples[offset : offset + PAYLOAD]
-        begin = (immediate(1, count), immediate(2, HEAP_SIZE), immediate(3, offset))
-        items = (*begin, immediate(4, len(piece)), 0x3300 << 40)
-        cut.append((HEADER.pack(0x5304030500000005, *items), piece))
-    return cut
+    def send(self, count: int) -> None:
+        """Send the samples as a heap."""
+        immediate = [1 << 63 | number << 40 for number in range(5)]
+        begin = (0x5304030500000005, immediate[1] | count, immediate[2] | HEAP_SIZE)
+        pieces: list[bytes | memoryview] = []
+        for offset in range(0, HEAP_SIZE, PAYLOAD):
+            piece = self.samples.data[offset : offset + PAYLOAD]
+            where = immediate[3] | offset, immediate[4] | len(piece)
+            pieces += [HEADER.pack(*begin, *where, 0x3300 << 40), piece]
+        for first in range(0, len(pieces), 2 * self._together):
+            self._socket.sendmsg(pieces[first : first + 2 * self._together])

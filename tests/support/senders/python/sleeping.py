@@ -11,7 +11,8 @@ sender = Sender()
 
 def filled_late(i: int) -> Any:
     """Sleep, then fill."""
-    time.sleep(0.005)
+    if not sender.mended:
+        time.sleep(0.005)
     return sender.filled(i)
 
 

@@ -20,4 +20,4 @@ def computed(i: int) -> Any:
     return sender.heaps[i % 2]
 
 
-sender.send(computed)
+sender.send(sender.filled if sender.mended else computed)
