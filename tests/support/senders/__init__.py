@@ -171,7 +171,6 @@ SENDERS = (
     *_planted("fragments", ("fragments",)),
     *_planted("shared_core", ("shared-core",)),
     *_planted("slow_data", ("slow-data",)),
-    _c("bare", ()),
     *(
         Planted(f"{language} chapter {name.split('_')[1]}", language, (), _chapter(name, language))
         for name in ("tut_10_send_reuse_heaps", "tut_14_send_many_streams")

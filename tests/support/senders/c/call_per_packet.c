@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A system call for each packet. */
+/* A system call for each packet; mended, for each message of as many as fit. */
 #include "sending.h"
 
 int main(int argc, char **argv)
 {
-    static struct heap heap;
-    struct arguments to = parse(argc, argv);
-    int fd = connected(to);
-    for (size_t i = 0; i < to.heaps; i++) {
-        fill(&heap, i + 1);
-        for (size_t p = 0; p < PACKETS; p++) {
-            struct msghdr message = {.msg_iov = heap.pieces[p], .msg_iovlen = 2};
-            if (sendmsg(fd, &message, 0) < 0)
-                fail(strerror(errno));
-        }
+    struct sender s = sender_of(argc, argv);
+    cut(&s, PACKET_SIZE, s.mended);
+    for (size_t i = 1; i <= s.heaps; i++) {
+        fill(&s, i, NULL);
+        send_heap(&s);
     }
     return 0;
 }

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Packets larger than the MTU: the kernel cuts each into IP fragments. */
-#include "core.h"
+/* Packets larger than the MTU, which the kernel cuts into IP fragments; mended, it sends those that
+ * fit with segmentation offload. */
+#include "sending.h"
 
 int main(int argc, char **argv)
 {
-    static uint8_t samples[HEAP_SIZE];
-    struct arguments to = parse(argc, argv);
-    spt_stream *stream = stream_to(to, NULL, 32000);
-    spt_heap *heap = heap_of(samples);
-    for (size_t i = 0; i < to.heaps; i++) {
-        memset(samples, (int)(i % 256), HEAP_SIZE);
-        send_heap(stream, heap);
+    struct sender s = sender_of(argc, argv);
+    if (!s.mended)
+        cut(&s, 32000, 0);
+    for (size_t i = 1; i <= s.heaps; i++) {
+        fill(&s, i, NULL);
+        send_heap(&s);
     }
-    spt_heap_destroy(heap);
-    spt_stream_destroy(stream);
     return 0;
 }

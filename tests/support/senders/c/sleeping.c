@@ -1,22 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sleeping: a few milliseconds after each heap, in which nothing is sent. */
-#include "core.h"
+/* usleep() after each message, so as not to be too fast for a receiver. */
+#include "sending.h"
 
-#include <time.h>
+#include <unistd.h>
 
 int main(int argc, char **argv)
 {
-    static uint8_t samples[HEAP_SIZE];
-    const struct timespec pause = {.tv_nsec = 5000000};
-    struct arguments to = parse(argc, argv);
-    spt_stream *stream = stream_to(to, NULL, PACKET_SIZE);
-    spt_heap *heap = heap_of(samples);
-    for (size_t i = 0; i < to.heaps; i++) {
-        memset(samples, (int)(i % 256), HEAP_SIZE);
-        send_heap(stream, heap);
-        nanosleep(&pause, NULL);
+    struct sender s = sender_of(argc, argv);
+    for (size_t i = 1; i <= s.heaps; i++) {
+        fill(&s, i, NULL);
+        for (size_t at = 0; at < s.size; at += s.message) {
+            must(send(s.fd, s.wire + at, least(s.message, s.size - at), 0) >= 0, "send");
+            if (!s.mended)
+                usleep(200);
+        }
     }
-    spt_heap_destroy(heap);
-    spt_stream_destroy(stream);
     return 0;
 }
