@@ -11,7 +11,11 @@ import pytest
 PACKAGES = {
     "c++": "g++",
     "cc": "gcc",
+    "go": "golang",
     "ip": "iproute2",
+    "java": "default-jre-headless",
+    "javac": "default-jdk-headless",
+    "node": "nodejs",
     "perf": "linux-perf",
     "setpriv": "util-linux",
     "ssh": "openssh-client",

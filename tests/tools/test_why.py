@@ -37,12 +37,8 @@ from support import ROOT
 from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, open_lab
 from support.needs import needs
-from support.senders import FINDINGS, SENDERS, Planted
 from support.typed import COMMAND, PIPES, Run, below, check_refused, processes, typed, with_path
 
-ATTEMPTS = 3
-#: Whose findings `make test` looks for.
-REPRESENTATIVE = "c call per packet"
 SENDS = "while True: sock.sendto(data, to)"
 SLEEPS = "while True: sock.sendto(data, to); time.sleep(0.001)"
 needs_strace = needs("strace")
@@ -92,41 +88,6 @@ def running(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]
             yield process
         finally:
             process.kill()
-
-
-# ---- Senders with known faults ----
-
-
-def test_every_fault_is_planted_in_every_language_that_can_have_it():
-    there = {(sender.language, finding) for sender in SENDERS for finding in sender.findings}
-    languages = ("c", "python", "spead2")
-    wanted = {(language, finding) for language in languages for finding in FINDINGS}
-    # The wheel makes its calls for many messages, and nobody can stop it.
-    assert there == wanted - {("spead2", "call-per-packet")}
-
-
-@needs_lab
-@needs_strace
-@pytest.mark.parametrize(
-    "sender",
-    [
-        pytest.param(
-            one, id=one.name, marks=[] if one.name == REPRESENTATIVE else pytest.mark.thorough
-        )
-        for one in SENDERS
-    ],
-)
-def test_of_a_planted_sender_its_faults_are_found_and_no_others(sender: Planted, planted, here):
-    if sender.needs_two_cores and len(os.sched_getaffinity(0)) < 2:
-        pytest.skip("the machine has no other core")
-    wanted = sender.findings if sender.in_order else tuple(sorted(sender.findings))
-    for attempt in range(ATTEMPTS):  # a machine can be so busy that nothing sleeps, or all does
-        words = ["--", *sender.argv(planted(sender), "{host}", "{port}", 10**6)]
-        done = here("why", "--json", "--seconds", str(0.5 * (1 << attempt)), *words)
-        found = tuple(kinds(json.loads(done.stdout)))
-        if (found if sender.in_order else tuple(sorted(found))) == wanted:
-            return
-    assert found == wanted
 
 
 @needs_lab

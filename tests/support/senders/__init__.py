@@ -1,178 +1,194 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Senders with one known fault each, and some without: what a diagnosis is tried on.
 
-Each is started as PROGRAM HOST PORT [HEAPS], sends heaps of 1 MiB, and ends by itself. Those in C
-are compiled by the fixture `planted`; those that need it, against the sources of the core.
+Each is started as PROGRAM HOST PORT HEAPS [mended], sends heaps of 1 MiB, and ends by itself. With
+``mended`` it does the same without its fault. A fault is so large that it comes first among what is
+found; others that the language or the library brings along may come after it: no sender in Java or
+JavaScript has segmentation offload, and spead2's wheel merges no packets.
 
-What is expected of each is what there is to be found, in this order: what costs most comes first.
-spead2's wheel merges no packets, so that ``no-segmentation-offload`` is found in each of its
-senders, but for one whose packets the kernel has to cut, which cannot be merged. It comes first
-where packets are small, for a price is paid for each message, so that merging would mend both. It
-comes last where the other fault takes several times as long as the messages do.
+``python -m support.senders`` measures them, or writes down what is seen of them.
 """
 
 import dataclasses
 import functools
 import os
-import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from spead_tutorial.measure.programs import program
-from support import ROOT
+from support.needs import lacking
 from support.once import MadeOnce
 
-__all__ = ["FINDINGS", "SENDERS", "Planted", "made"]
+__all__ = ["FACTS", "LANGUAGES", "PLANTED", "SENDERS", "Planted", "made"]
 
 HERE = Path(__file__).parent
-CORE = ROOT / "csrc"
+#: What was seen of each, as ``python -m support.senders record`` writes it.
+FACTS = HERE / "facts"
 
-#: What can be wrong with one of them.
-FINDINGS = (
-    "no-segmentation-offload",
-    "call-per-packet",
-    "fresh-memory",
-    "sleeps",
-    "small-packets",
-    "fragments",
-    "shared-core",
-    "slow-data",
-)
-
-#: Takes the folder of the programs in C, host, port, and how many heaps; returns how it is started.
-Argv = Callable[[Path, str, str, int], list[str]]
+#: Where tools are that need no package of the system, and that PATH may lack.
+_USUAL = (Path.home() / ".cargo/bin", Path("/usr/local/go/bin"))
+_CC = "-O2 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Werror {source} -o {program} -lpthread -lm"
+#: Of each language the folder, the tools, how they compile a sender, and how it is started.
+_TOOLS = {
+    "c": ("c", ("cc",), f"cc -std=gnu11 {_CC}", "{program}"),
+    "c++": ("cpp", ("c++",), f"c++ -std=c++20 {_CC}", "{program}"),
+    "rust": ("rust", ("rustc",), "rustc --edition 2021 -O -D warnings {source} -o {program}",
+             "{program}"),
+    "go": ("go", ("go",), "go build -o {program} {here}/sending.go {source}", "{program}"),
+    "java": ("java", ("javac", "java"), "javac -d {folder} {here}/Sending.java {source}",
+             "java -cp {folder} {name}"),
+    "javascript": ("javascript", ("node",), "", "node {source}"),
+    "perl": ("perl", ("perl",), "", "perl {source}"),
+    "python": ("python", (), "", f"{sys.executable} {{source}}"),
+    "spead2": ("python", (), "", f"{sys.executable} {{source}}"),
+}  # fmt: skip
+LANGUAGES = tuple(_TOOLS)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Planted:
-    """A sender whose faults are known.
+    """A sender whose fault is known."""
 
-    Parameters
-    ----------
-    name : str
-        What it is called: the language or the library, and the fault.
-    language : str
-        ``"c"``, ``"python"``, or ``"spead2"`` for Python with spead2's wheel.
-    findings : tuple of str
-        What is to be found: of `FINDINGS`, what costs most first.
-    argv : function
-        Returns how it is started.
-    in_order : bool
-        Whether that order is certain: false where the faults cost about the same.
-    source : path or None
-        What is to be compiled before it is started.
-    """
-
-    name: str
-    language: str
-    findings: tuple[str, ...]
-    argv: Argv
-    in_order: bool = True
+    name: str  # the language or the library, and the file
+    kind: str | None  # what has to be found first; None where nothing is to be found
     source: Path | None = None
+    library: str = ""  # what a program in Python is told to send with
+    is_mended: bool = False  # whether it is the twin without a fault
+    argv_of: Callable[[str, str, int], list[str]] | None = None  # for what is no planted program
+
+    @property
+    def language(self) -> str:
+        """The language, or the library."""
+        return self.name.partition(" ")[0]
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether its fault costs most: what another core gains depends on who else has it."""
+        return self.kind != "shared-core"
 
     @property
     def needs_two_cores(self) -> bool:
         """Whether there is a fault only where the machine has another core to use."""
-        return "shared-core" in self.findings
+        return self.kind in ("shared-core", "waits-for-lock")
 
     @property
-    def needs_core(self) -> bool:
-        """Whether it sends with the core."""
-        return self.source is not None and '#include "core.h"' in self.source.read_text()
+    def facts(self) -> Path:
+        """The file with what was seen of it."""
+        return FACTS / f"{self.name.replace(' ', '-')}.json"
+
+    @property
+    def lacking(self) -> str | None:
+        """Say what is missing to make and run it; None where nothing is."""
+        return lacking(*(tool for tool in _TOOLS[self.language][1] if _tool(tool) == tool))
+
+    def argv(
+        self, folder: Path, host: str, port: str, heaps: int, mended: bool = False
+    ) -> list[str]:
+        """Return how it is started, from the folder that it was made in."""
+        if self.argv_of is not None:
+            return self.argv_of(host, port, heaps)
+        words = _words(self, _TOOLS[self.language][3], folder)
+        words += [self.library] * bool(self.library)
+        return [*words, host, port, str(heaps), *["mended"] * (mended or self.is_mended)]
 
 
 def made(sender: Planted, made_once: MadeOnce) -> Path:
     """Compile a sender, once for all tests, and return the folder that its program is in."""
-    if sender.source is None:
+    if sender.source is None or not _TOOLS[sender.language][2]:
         return HERE
-    core = made_once("planted-core", _compile_core) if sender.needs_core else None
-    name = f"planted-{sender.source.stem}"
-    return made_once(name, functools.partial(_compile_sender, sender.source, core))
+    return made_once(f"planted-{sender.name}", functools.partial(compile_sender, sender))
 
 
-def _compile(*words: str | Path) -> None:
-    compiler = shlex.split(os.environ.get("CC", "")) or ["cc"]
-    options = ["-std=gnu11", "-O2", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Wconversion", "-Werror"]
-    subprocess.run([*compiler, *options, f"-I{CORE / 'include'}", *words], check=True)
+def compile_sender(sender: Planted, folder: Path) -> None:
+    """Compile a sender into a folder, with nothing but what comes with the language."""
+    words = _words(sender, _TOOLS[sender.language][2], folder)
+    offline = {"GO111MODULE": "off", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
+    if words:
+        subprocess.run(words, check=True, env=os.environ | offline)
 
 
-def _compile_core(folder: Path) -> None:
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for _ in pool.map(
-            lambda source: _compile("-c", source, "-o", folder / f"{source.stem}.o"),
-            sorted((CORE / "src").glob("*.c")),
-        ):
-            pass  # but raise what one has raised
+def _words(sender: Planted, pattern: str, folder: Path) -> list[str]:
+    source = sender.source or HERE
+    names = {"source": source, "here": source.parent, "folder": folder, "name": source.stem}
+    words = [word.format(**names, program=folder / source.stem) for word in pattern.split()]
+    return [*map(_tool, words[:1]), *words[1:]]
 
 
-def _compile_sender(source: Path, core: Path | None, folder: Path) -> None:
-    objects = sorted(core.glob("*.o")) if core is not None else []
-    _compile(source, *objects, "-o", folder / source.stem, "-lpthread", "-lm")
+def _tool(name: str) -> str:
+    """Return the path of a tool; its name where it is not to be found."""
+    places = os.pathsep.join([os.environ.get("PATH", ""), *map(str, _USUAL)])
+    return shutil.which(name, path=places) or name
 
 
-def _c(name: str, findings: tuple[str, ...]) -> Planted:
-    def argv(folder: Path, host: str, port: str, heaps: int) -> list[str]:
-        return [str(folder / name), host, port, str(heaps)]
-
-    words, source = name.replace("_", " "), HERE / "c" / f"{name}.c"
-    return Planted(f"c {words}", "c", findings, argv, source=source)
-
-
-def _in_python(name: str, library: str | None) -> Argv:
-    words = [sys.executable, str(HERE / "python" / f"{name}.py"), *([library] if library else [])]
-    return lambda _, host, port, heaps: [*words, host, port, str(heaps)]
-
-
-def _chapter(name: str, language: str) -> Argv:
-    options = ["-H", str(1 << 20)]
-
-    def argv(_: Path, host: str, port: str, heaps: int) -> list[str]:
-        return [*program(name, language), "-n", str(heaps), *options, "--", host, port]
-
-    return argv
-
-
-def _planted(name: str, findings: tuple[str, ...]) -> list[Planted]:
-    """Return the same fault in C, and in Python with both libraries."""
-    wheel = findings
-    if findings[:1] == ("small-packets",):
-        wheel = ("no-segmentation-offload", *findings)
-    elif findings != ("fragments",):
-        wheel = (*findings, "no-segmentation-offload")
-    words = name.replace("_", " ")
-    ours, theirs = _in_python(name, "spead_tutorial"), _in_python(name, "spead2")
-    in_order = name != "shared_core"
-    planted = [
-        Planted(f"python {words}", "python", findings, ours),
-        Planted(f"spead2 {words}", "spead2", wheel, theirs, in_order),
-    ]
-    if (HERE / "c" / f"{name}.c").exists():
-        planted.insert(0, _c(name, findings))
-    return planted
+#: What is found first, and in which programs.
+PLANTED = {
+    "sleeps": "c/sleeping c++/wait_for rust/token_bucket go/sleeping java/FlushTimer"
+    " javascript/sleeping perl/sleeping python/asyncio_sleep",
+    "spins": "c/spinning rust/spinning python/spinning",
+    "slow-data": "c/slow_data rust/text_per_packet go/random_data javascript/json_per_packet"
+    " perl/random_data python/json_per_packet",
+    "other-calls": "c++/resolving go/log_per_packet python/urandom",
+    "waits-for-lock": "c++/one_lock java/OneLock java/OneSocket",
+    "waits-for-thread": "c++/slow_producer java/SlowProducer",
+    "waits-for-input": "perl/slow_input",
+    "shared-core": "c/shared_core",
+    "small-packets": "c/small_packets go/small_packets",
+    "small-heaps": "c/small_heaps",
+    "fresh-memory": "c/fresh_memory",
+    "fragments": "c/fragments",
+    "call-per-packet": "c/call_per_packet rust/call_per_packet python/call_per_packet",
+    "no-segmentation-offload": "c/message_per_packet",
+}
+#: The same for those that send with a stream of this package's, and with one of spead2's.
+_STREAMS = {
+    "sleeping": "sleeps",
+    "rate_limited": "sleeps",
+    "slow_data": "slow-data",
+    "shared_core": "shared-core",
+    "fresh_memory": "fresh-memory",
+    "fragments": "fragments",
+}
+_LIBRARIES = {"python": "spead_tutorial", "spead2": "spead2"}
 
 
-_OFFLOAD = ("no-segmentation-offload",)
-_CALLS = ("call-per-packet", "no-segmentation-offload")
+def _planted(place: str, kind: str) -> Planted:
+    language, _, stem = place.partition("/")
+    (source,) = (HERE / _TOOLS[language][0]).glob(f"{stem}.*")
+    return Planted(f"{language} {stem.replace('_', ' ')}", kind, source)
+
+
+def _stream(language: str, name: str, kind: str | None) -> Planted:
+    library, source = _LIBRARIES[language], HERE / "python" / f"{name}.py"
+    return Planted(f"{language} stream {name.replace('_', ' ')}", kind, source, library)
+
+
+def _fast(place: str) -> Planted:
+    """Return what is mended as one without a fault."""
+    one = _planted(place, "")
+    return dataclasses.replace(one, name=f"{one.name} mended", kind=None, is_mended=True)
+
+
+def _chapter(name: str, language: str) -> Planted:
+    def argv(host: str, port: str, heaps: int) -> list[str]:
+        return [*program(name, language), "-n", str(heaps), "-H", str(1 << 20), "--", host, port]
+
+    return Planted(f"{language} chapter {name.split('_')[1]}", None, argv_of=argv)
+
 
 #: Every one.
 SENDERS = (
-    _c("message_per_packet", _OFFLOAD),
-    Planted("spead2 nothing else", "spead2", _OFFLOAD, _in_python("filled_in_turn", "spead2")),
-    Planted("python nothing wrong", "python", (), _in_python("filled_in_turn", "spead_tutorial")),
-    _c("call_per_packet", _CALLS),
-    Planted("python call per packet", "python", _CALLS, _in_python("call_per_packet", None)),
-    *_planted("fresh_memory", ("fresh-memory",)),
-    *_planted("sleeping", ("sleeps",)),
-    *_planted("rate_limited", ("sleeps",)),
-    *_planted("small_packets", ("small-packets",)),
-    *_planted("fragments", ("fragments",)),
-    *_planted("shared_core", ("shared-core",)),
-    *_planted("slow_data", ("slow-data",)),
+    *(_planted(place, kind) for kind, places in PLANTED.items() for place in places.split()),
+    *(_stream(one, name, kind) for name, kind in _STREAMS.items() for one in _LIBRARIES),
+    _stream("spead2", "small_packets", "small-packets"),
+    _stream("spead2", "filled_in_turn", "no-segmentation-offload"),
+    _stream("python", "filled_in_turn", None),
+    *map(_fast, ("c/message_per_packet", "rust/call_per_packet", "go/small_packets")),
+    _fast("python/call_per_packet"),
     *(
-        Planted(f"{language} chapter {name.split('_')[1]}", language, (), _chapter(name, language))
+        _chapter(name, language)
         for name in ("tut_10_send_reuse_heaps", "tut_14_send_many_streams")
         for language in ("c", "python")
     ),
