@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The command that says why a sender is slow: of senders with one fault each, and of odd ones.
+"""The command that says why a sender is slow, of odd ones; of known faults: `test_why_senders`.
 
 What is checked counts and does not time: packets in a message, calls, faults, sleeps, cores.
 """
