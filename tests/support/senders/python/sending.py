@@ -44,12 +44,14 @@ class Sender:
         packet_size: int = PACKET_SIZE,
         rate: float = 0.0,
         cores: tuple[int, ...] = (),
+        offload: bool = False,
     ) -> None:
         arguments = parse()
         self.n_heaps, self.mended = arguments.heaps, arguments.mended
         if self.mended:
             packet_size, rate, cores = PACKET_SIZE, 0.0, ()
-        self.library = importlib.import_module(arguments.library)
+        ours = self.mended and offload  # which spead2's wheel does without
+        self.library = importlib.import_module("spead_tutorial" if ours else arguments.library)
         send = importlib.import_module(f"{self.library.__name__}.send")
         self._group = send.ItemGroup
         self._config = send.StreamConfig(max_packet_size=packet_size, rate=rate, max_heaps=2)
