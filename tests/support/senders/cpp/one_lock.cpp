@@ -2,21 +2,25 @@
 // Two threads, each with a socket of its own, but one fair lock for both: each waits for the other.
 #include "../c/sending.h"
 
-#include <atomic>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 
 struct fair_lock {
-    std::atomic<int> next{0}, served{0};
+    std::mutex mutex;
+    std::condition_variable changed;
+    size_t next = 0, served = 0;
     void lock()
     {
-        int mine = next++;
-        for (int now = served; now != mine; now = served)
-            served.wait(now);
+        std::unique_lock<std::mutex> hold(mutex);
+        size_t mine = next++;
+        changed.wait(hold, [&] { return served == mine; });
     }
     void unlock()
     {
+        std::lock_guard<std::mutex> hold(mutex);
         served++;
-        served.notify_all();
+        changed.notify_all();
     }
 };
 
