@@ -67,7 +67,7 @@ class Planted:
     @property
     def is_certain(self) -> bool:
         """Whether its fault costs most: what another core gains depends on who else has it."""
-        return self.kind != "shared-core"
+        return self.kind != "shared-core" and self.name != "java OneSocket"
 
     @property
     def needs_two_cores(self) -> bool:
@@ -97,17 +97,17 @@ class Planted:
 
 def made(sender: Planted, made_once: MadeOnce) -> Path:
     """Compile a sender, once for all tests, and return the folder that its program is in."""
-    if sender.source is None or not _TOOLS[sender.language][2]:
-        return HERE
     return made_once(f"planted-{sender.name}", functools.partial(compile_sender, sender))
 
 
 def compile_sender(sender: Planted, folder: Path) -> None:
     """Compile a sender into a folder, with nothing but what comes with the language."""
-    words = _words(sender, _TOOLS[sender.language][2], folder)
+    pattern = _TOOLS[sender.language][2]
+    if sender.source is None or not pattern:  # a chapter, or a script
+        return
     offline = {"GO111MODULE": "off", "GOTOOLCHAIN": "local", "GOFLAGS": ""}
-    if words:
-        subprocess.run(words, check=True, env=os.environ | offline)
+    command = _words(sender, pattern, folder)
+    subprocess.run(command, check=True, env=os.environ | offline)
 
 
 def _words(sender: Planted, pattern: str, folder: Path) -> list[str]:

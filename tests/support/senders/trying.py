@@ -20,8 +20,8 @@ from support.typed import COMMAND
 ENDLESS = 10**6
 #: How long a sender may take to begin, warms up, and is measured.
 _START_S, _WARM_S, _MEASURED_S = 20.0, 1.0, 0.5
-#: Share of the time that a thread has to want a core for, to be written down.
-_IDLE = 0.001
+#: Share of the time that a thread has to have a core for, to be written down.
+_IDLE = 0.02
 
 
 def rate(lab: Lab, argv: list[str]) -> float:
@@ -66,13 +66,15 @@ def diagnosis(sender: Planted, folder: Path, seconds: float = 2.0) -> dict[str, 
 def facts(made: dict[str, Any]) -> dict[str, Any]:
     """Return what was seen of a sender from what the command says, without what follows of it.
 
-    Threads that do next to nothing, of which runtimes have many, are left out.
+    Threads that neither send nor do much, of which runtimes have many, are left out.
     """
     idle_s = _IDLE * made["run"]["seconds"]
+    accounts = (made.get("account") or {"threads": ()})["threads"]
+    sends = {one["tid"] for one in accounts if one["sends"]}
     busy = [
         one
         for one in made["run"]["threads"]
-        if one["user_s"] + one["system_s"] + (one["runnable_s"] or 0.0) > idle_s
+        if one["tid"] in sends or one["user_s"] + one["system_s"] > idle_s
     ]
     tids = {one["tid"] for one in busy}
     names = {(one["name"], one.get("nth")) for one in busy}
@@ -89,6 +91,8 @@ def facts(made: dict[str, Any]) -> dict[str, Any]:
             return {name: cut(one) for name, one in value.items()}
         if isinstance(value, list):
             return [cut(one) for one in value if not is_idle(one)]
+        if isinstance(value, str):
+            return value.rpartition("/")[2] if value.startswith("/") else value
         return float(f"{value:.4g}") if isinstance(value, float) else value
 
     return {field.name: cut(made[field.name]) for field in dataclasses.fields(Seen)}
