@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Senders with a known fault each, in several languages: it is what the diagnosis says first."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -8,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.tools.why.report import CHAPTERS
+from spead_tutorial.tools.why.findings import diagnose
+from spead_tutorial.tools.why.report import CHAPTERS, seen_of
 from support.labs import needs_lab, open_lab
 from support.needs import needs
 from support.programs import name_of
@@ -58,6 +60,13 @@ def test_every_planted_sender_can_be_mended(sender):
     assert re.search(r"mended|Sender\(\w", sender.source.read_text())
 
 
+@pytest.mark.parametrize("sender", SENDERS, ids=name_of)
+def test_of_what_was_seen_of_a_sender_its_fault_is_said_first(sender):
+    found = diagnose(seen_of(json.loads(sender.facts.read_text())))
+    kinds = [finding.kind for finding in found]
+    assert is_found(sender, kinds), kinds
+
+
 @needs_lab
 @needs_strace
 @pytest.mark.parametrize(
@@ -84,6 +93,7 @@ def test_of_a_sender_that_runs_its_fault_is_said_first(sender, folder):
 @pytest.mark.parametrize(
     "sender", [one for one in SENDERS if one.kind and one.is_certain], ids=name_of
 )
+@pytest.mark.timeout(600)
 def test_the_share_of_a_fault_is_what_mending_it_gains(sender, folder):
     for _ in range(ATTEMPTS):
         with open_lab() as lab:
