@@ -56,6 +56,7 @@ class Criterion:
     # how many times as high the lowest rate with a loss may be as the highest without one, for
     # the search to end
     narrow: float
+    lowest: float = LOWEST  # payload bytes/s that it does not go below
 
 
 #: Of a round that counts, and of a warm-up, which only finds where to begin.
@@ -144,7 +145,7 @@ def next_rate(runs: Sequence[Received], start: float, criterion: Criterion) -> f
     )
     best = _best(verdicts)
     if best is None:
-        return least / 2 if least is not None and least / 2 >= LOWEST else None
+        return least / 2 if least is not None and least / 2 >= criterion.lowest else None
     if fell_short(_middle(by_rate[best][-criterion.runs :])) or _is_near(best, least, criterion):
         return best if verdicts[best] is _Verdict.PASSED else None
     return 2 * best if least is None else math.sqrt(best * least)

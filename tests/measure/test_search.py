@@ -102,6 +102,13 @@ def test_a_warm_up_runs_once_at_a_rate_and_does_not_look_between():
         assert search.offered(found(runs)) == pytest.approx(best * MB)
 
 
+def test_a_search_goes_no_lower_than_its_criterion_says():
+    slow = searched(2 * MB, 10 * MB, criterion=search.Criterion(1, 0, 2.0, lowest=1 * MB))
+    assert asked(slow) == [10, 5, 2, 1]
+    none = searched(0.5 * MB, 40 * MB, criterion=ROUGH)
+    assert asked(none) == [40]
+
+
 def test_rounds_begin_at_other_rates_within_a_step_of_what_the_warm_up_found():
     warm_up = found(searched(1500 * MB, criterion=ROUGH, warm_up=True))
     starts = [begin(warm_up, number) for number in range(9)]
