@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a receiver's threads do: looks at ``/proc`` and strace's lines, and what these add up to."""
+
+import bisect
+import contextlib
+import itertools
+import operator
+import os
+import platform
+import re
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from spead_tutorial.tools.why.account import Account, Part, ThreadTime
+from spead_tutorial.tools.why.facts import Thread
+from spead_tutorial.tools.why.receiver_facts import Call, Reads
+
+# ---- Waits: what a thread that does not run is blocked in ----
+
+_READS = ("recvfrom", "recvmsg", "recvmmsg", "read", "readv")
+_SLEEPS = ("nanosleep", "clock_nanosleep", "restart_syscall")
+_POLLS = ("poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2")
+#: Calls that wait, and do nothing else.
+WAITS = (*_SLEEPS, *_POLLS, "futex", "rt_sigtimedwait", "wait4", "sched_yield")
+
+#: Numbers of the calls in which threads are found waiting.
+_X86_64 = {0: "read", 1: "write", 7: "poll", 19: "readv", 20: "writev", 23: "select",
+           35: "nanosleep", 44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg",
+           61: "wait4", 74: "fsync", 202: "futex", 219: "restart_syscall", 230: "clock_nanosleep",
+           232: "epoll_wait", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait",
+           299: "recvmmsg", 426: "io_uring_enter", 441: "epoll_pwait2"}  # fmt: skip
+_OTHERS = {22: "epoll_pwait", 63: "read", 64: "write", 65: "readv", 66: "writev", 72: "pselect6",
+           73: "ppoll", 82: "fsync", 98: "futex", 101: "nanosleep", 115: "clock_nanosleep",
+           128: "restart_syscall", 206: "sendto", 207: "recvfrom", 211: "sendmsg", 212: "recvmsg",
+           243: "recvmmsg", 260: "wait4", 426: "io_uring_enter", 441: "epoll_pwait2"}  # fmt: skip
+_NUMBERS = _X86_64 if platform.machine() == "x86_64" else _OTHERS
+
+#: A look at the threads: the call that each waits in and its arguments, None for one that runs.
+Look = dict[int, tuple[str, tuple[int, ...]] | None]
+
+
+def look(pids: Iterable[int]) -> Look:
+    """Look at what all threads of some processes are in right now."""
+    found: Look = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/task"):
+                with contextlib.suppress(OSError, ValueError):
+                    found[int(name)] = _blocked(f"/proc/{pid}/task/{name}")
+    return found
+
+
+def _blocked(path: str) -> tuple[str, tuple[int, ...]] | None:
+    stat = Path(path, "stat").read_text(errors="replace")
+    if stat[stat.rindex(")") + 2] == "R":
+        return None
+    try:
+        words = Path(path, "syscall").read_text().split()
+    except OSError:
+        return "", ()
+    if words[:1] == ["running"]:
+        return None
+    number = int(words[0]) if words else -1
+    return _NUMBERS.get(number, "page fault" if number < 0 else f"call {number}"), tuple(
+        int(word, 16) for word in words[1:7]
+    )
+
+
+def wait_of(
+    tid: int, seen: Look, queued: int, names: Mapping[int, str], pool: Collection[int] = ()
+) -> tuple[str, str]:
+    """Return the kind of a thread's wait, as an account has it, and what it waits on.
+
+    Nothing is late while the socket is empty: whatever a thread waits in then, it is for packets.
+    So it is for one of a pool of threads that take turns, while it is spare.
+    """
+    blocked = seen[tid]
+    if blocked is None:
+        raise ValueError(f"thread {tid} runs")
+    name, arguments = blocked
+    running = [one for one, what in seen.items() if what is None and one != tid]
+    is_spare = tid in pool and name == "futex" and not _is_timed(arguments)
+    if not queued or is_spare or (tid in pool and any(one in pool for one in running)):
+        return "input", ""
+    if name in _SLEEPS or (name in _POLLS and _has_timeout(name, arguments)):
+        return "sleep", name
+    if name == "futex":
+        return _of_futex(arguments, [names.get(one, "") for one in running])
+    if name in (*_READS, *_POLLS):
+        return "input", ""
+    return ("unexplained", "") if not name else ("calls", name)
+
+
+def _has_timeout(name: str, arguments: Sequence[int]) -> bool:
+    """Whether a poll ends by itself after some time; one for nothing at all is a sleep as well."""
+    if len(arguments) < 5:
+        return False
+    if name in ("poll", "epoll_wait", "epoll_pwait"):
+        milliseconds = arguments[2 if name == "poll" else 3] & 0xFFFFFFFF
+        return 0 < milliseconds < 1 << 31
+    return arguments[2 if name == "ppoll" else 4 if "select" in name else 3] != 0
+
+
+def _is_timed(futex: Sequence[int]) -> bool:
+    return len(futex) > 3 and futex[3] != 0
+
+
+_OPERATION, _WAIT, _CONTENDED = 0x7F, 0, 2
+
+
+def _of_futex(arguments: Sequence[int], running: Sequence[str]) -> tuple[str, str]:
+    """Tell a lock from a wait for a thread or for a time, as far as that can be told.
+
+    The C library's locks wait for a word to be no longer 2. A wait with a timeout while another
+    thread runs is one for a lock, too, as for that of Python's interpreter; without, it is a sleep.
+    """
+    if len(arguments) < 4:
+        return "thread", ""
+    holder = next(iter(running), "")
+    if arguments[1] & _OPERATION == _WAIT and arguments[2] & 0xFFFFFFFF == _CONTENDED:
+        return "lock", holder
+    if _is_timed(arguments):
+        return ("lock", holder) if running else ("sleep", "futex")
+    return "thread", holder
+
+
+# ---- Calls, as strace wrote them down ----
+
+STRACE = ("-f", "-qq", "-ttt", "-T", "-y", "-s", "0", "-e", "verbose=none", "-e", "signal=none")
+_CALL = re.compile(
+    r"(?P<who>\d+) +(?P<at>\d+\.\d+) (?P<begin>\w+\(|<\.\.\. (?P<resumed>\w+) resumed>)"
+    r"(?P<arguments>.*) = (?P<value>-?\d+|0x[0-9a-f]+|\?)(?: .*?)?<(?P<took>\d+\.\d+)>$"
+)
+_UNFINISHED = re.compile(r"(\d+) +(\d+\.\d+) (\w+)\((.*) <unfinished \.\.\.>$")
+#: Times without a read count as pauses that are as long as this, and as many times the median.
+_PAUSE_S, _FAR_LONGER = 5e-3, 20
+
+
+#: A call: when it began, how long it took, who made it, its name, whether it is of the socket, and
+#: what it returned.
+_Seen = tuple[float, float, int, str, bool, int]
+_AT = operator.itemgetter(0)
+
+
+def parse_reads(lines: Iterable[str], inodes: Collection[int]) -> tuple[Reads, set[int]] | None:
+    """Count what strace wrote down, and find the threads that read; None where none did."""
+    marks = tuple(f":[{inode}]>" for inode in inodes)
+    begun: dict[str, tuple[str, float]] = {}
+    seen: list[_Seen] = []
+    for line in lines:
+        if (cut := _UNFINISHED.match(line)) is not None:
+            begun[cut[1]] = cut[4], float(cut[2])
+            continue
+        match = _CALL.match(line.rstrip())
+        if match is None:
+            continue
+        arguments, at = match["arguments"], float(match["at"])
+        if match["resumed"]:
+            first, at = begun.pop(match["who"], ("", at))
+            arguments = first + arguments
+        name = match["resumed"] or match["begin"][:-1]
+        value = 0 if match["value"] == "?" else int(match["value"], 0)
+        of_socket = name in _READS and any(mark in arguments.split(",", 1)[0] for mark in marks)
+        took = float(match["took"])
+        seen.append((at, took, int(match["who"]), name, of_socket, value))
+    seen.sort(key=_AT)  # strace writes a call down when it has ended
+    reads = [one for one in seen if one[4] and one[5] > 0]
+    if len(reads) < 2:
+        return None
+    readers = {who for _, _, who, *_ in reads}
+    since, until = reads[0][0], reads[-1][0]
+    theirs = [one for one in seen if one[2] in readers and since <= one[0] <= until]
+    messages = sum(value if name == "recvmmsg" else 1 for *_, name, _, value in reads)
+    others: defaultdict[str, list[float]] = defaultdict(list)
+    for _, took, _, name, of_socket, _ in theirs:
+        if not of_socket:
+            others[name].append(took)
+    # What looking itself takes is in every call's time.
+    floor = min((one[1] for one in theirs), default=0.0)
+    names = Counter(name for *_, name, _, _ in reads)
+    calls = [
+        Call(name, len(all_) / messages, sum(all_) - floor * len(all_), name in WAITS)
+        for name, all_ in others.items()
+    ]
+    # A read that waited for packets is no pause: they begin where a read ended.
+    gaps = [
+        (then[0] + then[1], now[0])
+        for then, now in itertools.pairwise(reads)
+        if now[0] > then[0] + then[1]
+    ]
+    usual = statistics.median([end - start for start, end in gaps]) if gaps else 0.0
+    long = [(a, b) for a, b in gaps if b - a >= max(_PAUSE_S, _FAR_LONGER * usual)]
+    found = Reads(
+        calls=len(reads),
+        messages=messages,
+        names=tuple(name for name, _ in names.most_common()),
+        seconds=sum(one[1] - floor for one in theirs if one[4]),
+        others=tuple(sorted(calls, key=lambda call: -call.seconds)),
+        pauses=len(long),
+        paused_s=sum(b - a for a, b in long),
+        longest_s=max((b - a for a, b in long), default=0.0),
+        paused_own_s=sum(b - a - _in_calls(theirs, a, b) for a, b in long),
+    )
+    return found, readers
+
+
+def _in_calls(calls: Sequence[_Seen], start: float, end: float) -> float:
+    """Return how much of a time was spent in calls that began in it, those that wait included."""
+    first = bisect.bisect_left(calls, start, key=_AT)
+    last = bisect.bisect_left(calls, end, key=_AT)
+    return min(end - start, sum(min(end, one[0] + one[1]) - one[0] for one in calls[first:last]))
+
+
+# ---- The account ----
+
+
+def places(names: Mapping[int, str], which: Collection[int]) -> set[tuple[str, int]]:
+    """Name threads so that they can be found in another run: by name, and their place among equals.
+
+    Of threads that read in turn and share a name, as those of Go's runtime, all are meant.
+    """
+    found = set()
+    count: Counter[str] = Counter()
+    for tid in sorted(names):
+        if tid in which:
+            found.add((names[tid], count[names[tid]]))
+        count[names[tid]] += 1
+    several = {name for name, n in Counter(name for name, _ in found).items() if n > 1}
+    return {(name, -1) if name in several else (name, at) for name, at in found}
+
+
+def threads_at(names: Mapping[int, str], where: Collection[tuple[str, int]]) -> set[int]:
+    """Find the threads that `places` has named."""
+    found = set()
+    count: Counter[str] = Counter()
+    for tid in sorted(names):
+        if (names[tid], count[names[tid]]) in where or (names[tid], -1) in where:
+            found.add(tid)
+        count[names[tid]] += 1
+    return found
+
+
+def account(
+    seconds: float,
+    threads: Sequence[Thread],
+    waits: Mapping[int, Counter[tuple[str, str]]],
+    readers: Collection[int],
+    reads: Reads | None,
+    packets: float,
+    fault_s: float,
+    without: tuple[str, ...] = (),
+) -> Account:
+    """Make the account: what ran is known exactly, and the rest is divided as it was seen."""
+    made = [
+        _thread_time(seconds, one, waits.get(one.tid, Counter()), one.tid in readers, reads,
+                     packets, fault_s)
+        for one in threads
+    ]  # fmt: skip
+    made.sort(key=lambda one: (not one.sends, -sum(p.seconds for p in one.parts if p.kind in _RUN)))
+    return Account(seconds, tuple(made), without)
+
+
+_RUN = ("own", "sends", "calls", "faults")
+
+
+def _thread_time(
+    seconds: float,
+    thread: Thread,
+    waits: Counter[tuple[str, str]],
+    is_reader: bool,
+    reads: Reads | None,
+    packets: float,
+    fault_s: float,
+) -> ThreadTime:
+    ready = thread.runnable_s or 0.0
+    asleep = max(0.0, seconds - thread.cpu_s - ready)
+    parts = [Part("own", "", thread.user_s), Part("core", "", ready)]
+    parts += _kernel(thread, is_reader, reads, packets, fault_s)
+    n = waits.total()
+    parts += [Part(kind, what, asleep * count / n) for (kind, what), count in waits.items()]
+    if not n:
+        parts.append(Part("unexplained", "", asleep))
+    whole = max(seconds, sum(part.seconds for part in parts))
+    found = tuple(part for part in parts if part.seconds > 0)
+    return ThreadTime(thread.tid, thread.name, is_reader, whole, found)
+
+
+def _kernel(
+    thread: Thread, is_reader: bool, reads: Reads | None, packets: float, fault_s: float
+) -> list[Part]:
+    """Divide a thread's time in the kernel: faults by their price, calls by their times."""
+    faults = min(thread.system_s, thread.faults * fault_s)
+    left = thread.system_s - faults
+    made = [Part("faults", "", faults)]
+    if not is_reader or reads is None:
+        return [*made, Part("sends" if is_reader else "calls", "", left)]
+    worked = [call for call in reads.others if not call.waits]
+    whole = reads.seconds + sum(call.seconds for call in worked) or 1.0
+    per_packet = reads.calls / reads.messages
+    made.append(Part("sends", reads.names[0], left * reads.seconds / whole, per_packet))
+    made += [Part("calls", c.name, left * c.seconds / whole, c.per_packet) for c in worked]
+    return made
