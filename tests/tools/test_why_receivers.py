@@ -3,18 +3,101 @@
 
 import dataclasses
 from collections import Counter
+from typing import Any
 
 import pytest
 
 from spead_tutorial.tools.why import receiver_times as times
+from spead_tutorial.tools.why.account import Account, Part, ThreadTime
 from spead_tutorial.tools.why.facts import Thread
-from spead_tutorial.tools.why.receiver_facts import Call, Reads
+from spead_tutorial.tools.why.receiver_facts import Call, Reads, Socket, Watched, Way
+from spead_tutorial.tools.why.receiver_findings import CHAPTERS, CHECKS, diagnose
 
+WAY = Way(rate=1e9, packets=1000, device=0, arrived=1000, unclaimed=0, no_room=200)
 READS = Reads(
     calls=100, messages=800, names=("recvmmsg",), seconds=0.1, others=(), pauses=0, paused_s=0.0,
     longest_s=0.0, paused_own_s=0.0,
 )  # fmt: skip
+HOLDER = ThreadTime(2, "worker", False, 1.0, (Part("own", "", 0.9), Part("sleep", "", 0.1)))
+
+
+def seen(*parts: tuple[Any, ...], reads: Reads | None = READS, **more: Any) -> Watched:
+    """Facts of a receiver of one thread, the rest of whose time goes into reads."""
+    spent = [Part(*part) for part in parts]
+    rest = Part("sends", "recvmmsg", 1.0 - sum(part.seconds for part in spent))
+    reader = ThreadTime(1, "reader", True, 1.0, (*spent, rest))
+    facts: dict[str, Any] = {
+        "program": "my_receiver", "mtu": 9216, "packet_bytes": 9000, "burst": 7, "held": 5e8,
+        "way": WAY, "sockets": (Socket(1, 8888, 1 << 20, merges=False),),
+        "account": Account(1.0, (reader, HOLDER)), "packets": 10_000.0, "faults": 0,
+        "fault_s": 1e-7, "reads": reads,
+    }  # fmt: skip
+    return Watched(**facts | more)
+
+
+def kinds(watched: Watched) -> list[str]:
+    return [finding.kind for finding in diagnose(watched)]
+
+
+# ---- What facts mean ----
+
+
+PAUSES = dataclasses.replace(READS, pauses=5, paused_s=0.04, longest_s=0.01, paused_own_s=0.04)
 LOGS = dataclasses.replace(READS, others=(Call("write", 1.0, 0.3, waits=False),))
+SINGLE = dataclasses.replace(READS, calls=800)
+
+
+@pytest.mark.parametrize(
+    ("watched", "kind"),
+    [
+        (seen(("sleep", "nanosleep", 0.8)), "sleeps"),
+        (seen(("own", "", 0.8), reads=PAUSES), "pauses"),
+        (seen(("own", "", 0.8)), "computes"),
+        (seen(("lock", "worker", 0.8)), "waits-for-lock"),
+        (seen(("thread", "worker", 0.8)), "waits-for-thread"),
+        (seen(("lock", "", 0.8), told={"worker_blocked": 9}), "waits-for-thread"),
+        (seen(("faults", "", 0.5), ("calls", "munmap", 0.2)), "fresh-memory"),
+        (seen(("calls", "write", 0.8), reads=LOGS), "other-calls"),
+        (seen(("input", "", 0.8)), "small-buffer"),
+        (seen(sockets=(Socket(1, 8888, 9000, merges=True),)), "small-buffer"),
+        (seen(reads=SINGLE), "call-per-packet"),
+        (seen(told={"ring_dropped": 3}), "ring-full"),
+        (seen(way=dataclasses.replace(WAY, no_room=0, unclaimed=10)), "no-socket"),
+        (seen(way=dataclasses.replace(WAY, no_room=0, device=10)), "device"),
+    ],
+)
+def test_what_takes_most_of_the_time_is_found_first_and_has_a_chapter(watched: Watched, kind: str):
+    assert kinds(watched)[0] == kind
+    assert kind in CHAPTERS
+
+
+def test_every_kind_has_a_check_and_a_chapter():
+    assert {one.__name__.replace("_", "-") for one in CHECKS} == CHAPTERS.keys()
+
+
+def test_nothing_is_found_in_a_receiver_that_only_reads_or_that_loses_nothing():
+    assert kinds(seen()) == []
+    assert kinds(seen(("sleep", "", 0.9), way=dataclasses.replace(WAY, no_room=0))) == []
+
+
+def test_shares_are_of_the_time_it_was_busy_and_make_no_more_than_all_of_it():
+    watched = seen(
+        ("input", "", 0.2), ("core", "", 0.4), ("sleep", "", 0.2), ("own", "", 0.1), reads=SINGLE
+    )
+    shares = {one.kind: one.explains or 0.0 for one in diagnose(watched)}
+    assert shares["sleeps"] == pytest.approx(0.5)
+    assert sum(shares.values()) <= 1.0 + 1e-9
+
+
+def test_what_waited_for_a_core_is_no_fault_of_its_buffer():
+    assert kinds(seen(("input", "", 0.5), ("core", "", 0.4))) == []
+
+
+def test_of_a_thread_that_is_waited_for_it_is_said_what_it_does():
+    (found,) = diagnose(seen(("lock", "worker", 0.9)))
+    assert "worker is in its own code for 90 % of the time" in found.symptom
+
+
 # ---- What threads do ----
 
 FUTEX = "futex"
