@@ -2,11 +2,14 @@
 """Why receivers lose packets: what facts mean, and what is said of receivers with known faults."""
 
 import dataclasses
+import os
+import socket
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from spead_tutorial.tools.why import receiver_program
 from spead_tutorial.tools.why import receiver_times as times
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
 from spead_tutorial.tools.why.facts import Thread
@@ -174,3 +177,12 @@ def test_the_parts_of_a_threads_time_sum_to_it():
     assert made_.of("sleep") == pytest.approx(0.3)
     assert made_.of("faults") == pytest.approx(0.1)
     assert made_.of("calls") == pytest.approx(0.15)  # as strace divides it: 0.3 s to 0.1
+
+
+def test_a_socket_is_asked_for_its_buffer_and_its_merging():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.bind(("127.0.0.1", 0))
+        room = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        (found,) = receiver_program.sockets([os.getpid()], sock.getsockname()[1])
+        assert (found.inode, found.buffer) == (os.fstat(sock.fileno()).st_ino, room)
+        assert found.merges is False

@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Watching a receiver: at which rate it loses packets, where, and what its threads do meanwhile."""
+
+import contextlib
+import dataclasses
+import json
+import shutil
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from spead_tutorial.lab import Counters, Lab
+from spead_tutorial.measure import search
+from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.delivery import blast
+from spead_tutorial.measure.programs import Done
+from spead_tutorial.measure.records import Received
+from spead_tutorial.measure.running import Running
+from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
+from spead_tutorial.tools.why import instruments, receiver_times
+from spead_tutorial.tools.why.facts import Thread
+from spead_tutorial.tools.why.receiver_facts import Reads, Watched, Way
+from spead_tutorial.tools.why.receiver_program import Program, bound, sockets
+from spead_tutorial.tools.why.watching import _fault_s
+
+_LOOK_S = 0.02
+#: Bytes in a heap, and in a packet where the MTU has room for it; and in the largest message.
+_HEAP, _PACKET, _MESSAGE = 1 << 16, 9000, 65507
+#: How long a run of the search sends, how long it goes on, and where it begins.
+_RUN_S, _SEARCH_S = 0.4, 6.0
+_SEARCHED = search.Criterion(1, 0, 2.0, lowest=1e6)
+#: The share of a run without a core from which its losses are others', and how little of it may be
+#: left to conclude from.
+_STARVED, _LEAST_AWAKE = 0.05, 0.1
+#: How much above the rate that is lost at it is looked at.
+_ABOVE = 1.2
+#: How long the socket gets to fill before that, and how long strace looks.
+_FILL_S, _TRACED_S = 0.3, 1.0
+_PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should take
+_END_S = 1.0  # until a receiver has ended that has heard of the end
+_NO_READS = (
+    "Its calls were not seen, so that it is not known which threads read, how many packets a read"
+    " brings, nor what else it calls: apt install strace, and do without --no-strace."
+)
+
+
+def watch(
+    argv: Sequence[str], lab: Lab, seconds: float, say: Callable[[str], None], *, trace: bool = True
+) -> Watched | str:
+    """Look at a receiver, or say in a line that it has lost nothing."""
+    with Program(argv, lab) as program:
+        say(f"Watching {program.name}: which rate it takes")
+        found = _search(program)
+    if found.lossy is None:
+        return (
+            f"{program.name} lost nothing of {found.held / 1e6:.3g} MB/s in packets of"
+            f" {_packet_bytes(lab)} bytes, the most that was sent to it"
+        )
+    rate = _ABOVE * min(found.lossy.rate, _ABOVE * found.taken)
+    reads, where = None, None
+    if trace:
+        say(f"Watching {program.name}: its calls")
+        reads, where = _traced(argv, lab, rate)
+    say(f"Watching {program.name}: what its threads do")
+    with Program(argv, lab) as program:
+        return _watched(program, rate, seconds, found, reads, where)
+
+
+# ---- Sending to it ----
+
+
+def _packet_bytes(lab: Lab) -> int:
+    return min(_PACKET, lab.mtu - IP_UDP_HEADERS)
+
+
+def _blast(lab: Lab, rate: float, seconds: float) -> list[str]:
+    case = Case("ours", "c", "blast", _HEAP, _packet_bytes(lab))
+    heaps = max(2, round(rate * seconds / _HEAP))
+    return [*blast(case, heaps, "--describe", rate=rate), lab.address, str(lab.port)]
+
+
+def _counted(lab: Lab) -> tuple[Counters, Counters, Any]:
+    return lab.counters(), lab.receiver.counters(), lab.receiver.arrivals()
+
+
+@contextlib.contextmanager
+def _sending(
+    program: Program, rate: float, seconds: float, merges: bool | None
+) -> Iterator[list[Way]]:
+    """Send to it at a rate, during a block and to the end; then the way is known."""
+    lab, found = program.lab, list[Way]()
+    before = _counted(lab)
+    with Running(lab.popen, "blast", _blast(lab, rate, seconds)) as running:
+        yield found
+        done = running.wait(seconds + _PATIENCE_S)
+    found.append(_way(before, _counted(lab), done, merges))
+
+
+def _way(before: Any, after: Any, done: Done, merges: bool | None) -> Way:
+    report = Report.parse(done.output) if done.status == 0 else None
+    if report is None:
+        raise click.ClickException(f"it could not be sent to: {done.complaint}")
+    device, far, arrived = (now - then for now, then in zip(after, before, strict=True))
+    sent_s = max(int(done.said.get("sending_ns", report.elapsed_ns)), 1) / 1e9
+    merged = report.packets / max(report.messages or report.packets, 1) if merges else 1.0
+    return Way(
+        rate=report.spead_bytes / sent_s,
+        packets=report.packets,
+        device=device.tx_dropped + far.rx_dropped,
+        arrived=arrived.packets,
+        unclaimed=arrived.unclaimed,
+        no_room=arrived.no_room,
+        per_message=merged,
+    )
+
+
+# ---- Which rate it takes ----
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Tried:
+    """A run of the search."""
+
+    asked: float  # bytes/s
+    way: Way
+    starved: float  # the share of its time in which its busiest thread had no core
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether something was lost by the receiver itself: not because others had the cores."""
+        return self.way.lost > 0 and self.starved < _STARVED
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Found:
+    """What a search has found."""
+
+    held: float  # the highest rate at which nothing was lost, or 0
+    lossy: Way | None  # the run at the lowest rate at which something was lost
+    taken: float  # what it takes of too much, in bytes/s, when it has a core
+
+
+def _search(program: Program) -> _Found:
+    """Look for the highest rate without a loss, around what it takes of far too much."""
+    deadline = time.monotonic() + _SEARCH_S
+    first = _try(program, search.START)
+    taken = first.way.rate * (1 - first.way.share) / max(1 - first.starved, _LEAST_AWAKE)
+    tried, runs = [first], list[Received]()
+    start = max(taken, _SEARCHED.lowest) if first.way.lost else search.START
+    runs += [] if first.way.lost else [_run_of(first, 0)]
+    while (rate := search.next_rate(runs, start, _SEARCHED)) is not None:
+        if time.monotonic() > deadline:
+            break
+        tried.append(_try(program, rate))
+        runs.append(_run_of(tried[-1], len(runs)))
+    held = max((one.way.rate for one in tried if not one.way.lost), default=0.0)
+    lossy = [one.way for one in tried if one.is_lost] or [one.way for one in tried if one.way.lost]
+    return _Found(held, min(lossy, key=lambda way: way.rate, default=None), max(taken, held))
+
+
+def _try(program: Program, rate: float) -> _Tried:
+    """Send at a rate for a moment."""
+    pid = program.listening()
+    pids = instruments.family(pid)
+    merges = any(one.merges for one in sockets(pids, program.lab.port))
+    begun, before = time.monotonic(), instruments.threads(pids)
+    with _sending(program, rate, _RUN_S, merges) as sent:
+        pass
+    done = instruments.between(before, instruments.threads(instruments.family(pid)))
+    took = time.monotonic() - begun
+    starved = max(((one.cpu_s, one.runnable_s or 0.0) for one in done), default=(0.0, 0.0))[1]
+    program.settle()
+    return _Tried(rate, sent[0], min(1.0, starved / took))
+
+
+def _run_of(tried: _Tried, number: int) -> Received:
+    """Return a run as one of the search's samples."""
+    case = Case("ours", "c", "blast", _HEAP, _PACKET)
+    heaps = max(1, round(tried.way.packets * _PACKET / _HEAP))
+    measured = {
+        "asked_bytes_per_s": tried.asked,
+        "elapsed_ns": round(heaps * _HEAP / tried.way.rate * 1e9),
+        "received_heaps": heaps,
+        "received_dropped": tried.way.lost if tried.is_lost else 0,
+        "run": number,
+    }
+    return Begun(Step(0, False, case)).received(heaps, 0, ("", ""), None, measured)
+
+
+# ---- Its calls ----
+
+
+def _traced(
+    argv: Sequence[str], lab: Lab, rate: float
+) -> tuple[Reads | None, set[tuple[str, int]] | None]:
+    """Look at its calls; return what it reads with, and which of its threads read."""
+    strace = shutil.which("strace")
+    if strace is None:
+        return None, None
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder, "strace")
+        under = [strace, *receiver_times.STRACE, "-o", str(output), "--"]
+        with Program(argv, lab, under) as program:
+            pid = program.listening()
+            inodes = [one.inode for one in bound(pid, lab.port)]
+            with _sending(program, rate, _TRACED_S, None):
+                before = instruments.threads(instruments.family(pid))
+                time.sleep(_TRACED_S)
+                done = instruments.threads(instruments.family(pid))
+        with open(output, encoding="utf-8", errors="replace") as lines:
+            found = receiver_times.parse_reads(lines, inodes)
+    if found is None:
+        return None, None
+    reads, readers = found
+    # What it or strace had no core for is no pause of its own.
+    waited = [
+        one.runnable_s or 0.0
+        for one in instruments.between(before, done)
+        if one.tid in (*readers, pid)
+    ]
+    own = max(0.0, reads.paused_own_s - sum(waited))
+    names = {tid: one.name for tid, one in done.items()}
+    return dataclasses.replace(reads, paused_own_s=own), receiver_times.places(names, readers)
+
+
+# ---- What its threads do ----
+
+
+def _watched(
+    program: Program,
+    rate: float,
+    seconds: float,
+    found: _Found,
+    reads: Reads | None,
+    where: set[tuple[str, int]] | None,
+) -> Watched:
+    lab = program.lab
+    pid = program.listening()
+    its = sockets(instruments.family(pid), lab.port)
+    merges = any(one.merges for one in its)
+    room = sum(one.buffer or 0 for one in its)
+    if rate > found.taken:  # so that the buffer is full soon
+        rate = max(rate, found.taken + room / 2 / _FILL_S)
+    with _sending(program, rate, _FILL_S + seconds + _FILL_S, merges) as sent:
+        time.sleep(_FILL_S)
+        before = lab.receiver.arrivals()
+        took, threads, looks = _followed(pid, lab.port, seconds)
+        arrived = lab.receiver.arrivals() - before
+    program.end(_END_S)
+    way = sent[0]
+    packets = max(0.0, arrived.packets - arrived.no_room * way.per_message)
+    names = {one.tid: one.name for one in threads}
+    readers = receiver_times.threads_at(names, where) if where else set()
+    if not readers and threads:
+        readers = {threads[0].tid}
+    fault_s = _fault_s()
+    waits = _waits(looks, names, readers)
+    return Watched(
+        program=program.name,
+        mtu=lab.mtu,
+        packet_bytes=_packet_bytes(lab),
+        burst=max(1, _MESSAGE // _packet_bytes(lab)),
+        held=found.held or None,
+        way=way if way.lost or found.lossy is None else found.lossy,
+        sockets=its,
+        account=receiver_times.account(took, threads, waits, readers, reads, packets, fault_s),
+        packets=packets,
+        faults=sum(one.faults for one in threads if one.tid in readers),
+        fault_s=fault_s,
+        reads=reads,
+        told=_told(program.said),
+        unseen=() if reads else (_NO_READS,),
+    )
+
+
+def _followed(
+    pid: int, port: int, seconds: float
+) -> tuple[float, tuple[Thread, ...], list[tuple[receiver_times.Look, int]]]:
+    """Look at its threads again and again: how long, what they did, and each look."""
+    pids = instruments.family(pid)
+    begun, before = time.monotonic(), instruments.threads(pids)
+    looks = []
+    while time.monotonic() < begun + seconds:
+        queued = sum(one.queued for one in bound(pid, port))
+        looks.append((receiver_times.look(pids), queued))
+        time.sleep(_LOOK_S)
+    after, ended = instruments.threads(instruments.family(pid)), time.monotonic()
+    return ended - begun, instruments.between(before, after), looks
+
+
+def _waits(
+    looks: Sequence[tuple[receiver_times.Look, int]], names: dict[int, str], readers: set[int]
+) -> dict[int, Counter[tuple[str, str]]]:
+    pool = readers if len({names[tid] for tid in readers}) < len(readers) else set[int]()
+    waits: defaultdict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
+    for seen, queued in looks:
+        for tid, blocked in seen.items():
+            if blocked is not None:
+                waits[tid][receiver_times.wait_of(tid, seen, queued, names, pool)] += 1
+    return waits
+
+
+def _told(said: str) -> dict[str, int]:
+    """Return what a receiver of this package said of its stream, as JSON, last."""
+    for line in reversed(said.splitlines()):
+        if line.startswith("{"):
+            with contextlib.suppress(ValueError):
+                made = json.loads(line)
+                if isinstance(made, dict) and "socket_datagrams" in made:
+                    return {name: n for name, n in made.items() if isinstance(n, int)}
+    return {}

@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A receiver that runs in a lab: when it listens, what its sockets have room for, what it says."""
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import click
+
+from spead_tutorial.lab import Lab
+from spead_tutorial.tools.why.places import end
+from spead_tutorial.tools.why.receiver_facts import Socket
+from spead_tutorial.tools.why.watching import Sender
+
+#: What a receiver gets until it listens.
+_START_S = 20.0
+_LOOK_S = 0.02
+_SETTLE_S = 0.2  # for a receiver to close its socket after the end of a stream
+_END_S = 1.0  # until one has ended that hears nothing any more
+_OUTPUT = 1 << 20  # bytes of what it says that are read
+
+
+# ---- Its sockets ----
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bound:
+    """A UDP socket that the kernel lists."""
+
+    inode: int
+    port: int
+    queued: int  # bytes in it, with what the kernel needs besides
+
+
+def bound(pid: int, port: int | None = None) -> list[Bound]:
+    """List the UDP sockets in the network of a process, of all ports or one."""
+    found = []
+    for table in ("udp", "udp6"):
+        with contextlib.suppress(OSError):
+            for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+                words = line.split()
+                at = int(words[1].rpartition(":")[2], 16)
+                if port in (None, at):
+                    found.append(Bound(int(words[9]), at, int(words[4].partition(":")[2], 16)))
+    return found
+
+
+_PIDFD_GETFD = 438
+_UDP_GRO = 104
+
+
+def sockets(pids: Sequence[int], port: int) -> tuple[Socket, ...]:
+    """Ask the sockets at a port what they have room for, by copies of their descriptors."""
+    wanted = {f"socket:[{one.inode}]": one.inode for one in bound(pids[0], port)}
+    made = {inode: Socket(inode, port) for inode in wanted.values()}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    inode = wanted.pop(os.readlink(descriptor), None)
+                    if inode is not None:
+                        made[inode] = _asked(made[inode], pid, int(descriptor.name))
+    return tuple(made.values())
+
+
+def _asked(one: Socket, pid: int, number: int) -> Socket:
+    process = os.pidfd_open(pid)
+    try:
+        copy = ctypes.CDLL(None, use_errno=True).syscall(_PIDFD_GETFD, process, number, 0)
+    finally:
+        os.close(process)
+    if copy < 0:  # this user may not
+        return one
+    with socket.socket(fileno=copy) as its:
+        merges = None
+        with contextlib.suppress(OSError):  # a kernel without it
+            merges = bool(its.getsockopt(socket.IPPROTO_UDP, _UDP_GRO))
+        return dataclasses.replace(
+            one, buffer=its.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF), merges=merges
+        )
+
+
+# ---- Running it ----
+
+
+class Program:
+    """A receiver in a lab: it is started when it is needed, as it may end with each stream."""
+
+    def __init__(self, argv: Sequence[str], lab: Lab, under: Sequence[str] = ()) -> None:
+        self.name, self.lab = Sender(tuple(argv)).name, lab
+        self._argv = [*under, *argv]
+        self._process: Any = None
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self._log.close()
+
+    def end(self, patience_s: float = 0.0) -> None:
+        """End it, when it had some time to end by itself."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience_s)
+            end(self._process)
+
+    @property
+    def said(self) -> str:
+        """The end of what it wrote."""
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - _OUTPUT))
+        return self._log.read().decode(errors="replace")
+
+    def listening(self) -> int:
+        """Return its process, which listens; it is started where none does."""
+        if self._process is not None and not bound(self._process.pid, self.lab.port):
+            self.end(_END_S)
+            self._process = None
+        if self._process is None:
+            self._start()
+        return int(self._process.pid)
+
+    def settle(self) -> None:
+        """Wait until it has read what has come, and has closed its socket if that was the end."""
+        until = time.monotonic() + _SETTLE_S
+        while time.monotonic() < until:
+            if not bound(self._process.pid, self.lab.port):
+                return
+            time.sleep(_LOOK_S)
+
+    def _start(self) -> None:
+        host, port = self.lab.address, str(self.lab.port)
+        where = {"SPEAD_TUTORIAL_HOST": host, "SPEAD_TUTORIAL_PORT": port}
+        self._log.truncate(0)
+        self._log.seek(0)
+        try:
+            self._process = self.lab.receiver.popen(
+                self._argv, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
+                env=os.environ | where,
+            )  # fmt: skip
+        except OSError as error:
+            reason = f"{self._argv[0]}: {error.strerror or error}"
+            raise click.ClickException(f"it cannot be started: {reason}") from None
+        begun = time.monotonic()
+        while not bound(self._process.pid, self.lab.port):
+            if self._process.poll() is not None:
+                raise click.ClickException(self._ended_early())
+            if time.monotonic() > begun + _START_S:
+                raise click.ClickException(self._never_listened())
+            time.sleep(_LOOK_S)
+
+    def _ended_early(self) -> str:
+        status = self._process.returncode
+        how = f"by signal {-status}" if status < 0 else f"with status {status}"
+        last = [line.strip() for line in self.said.splitlines() if line.strip()][-1:]
+        return ": ".join([f"{self.name} ended {how} before it listened", *last])
+
+    def _never_listened(self) -> str:
+        others = sorted({one.port for one in bound(self._process.pid)})
+        where = f", but at {', '.join(map(str, others))}" if others else ""
+        return (
+            f"{self.name} did not listen at UDP port {self.lab.port} within {_START_S:g} s{where}:"
+            " say where in its arguments ({host} and {port} stand for it), or let it read"
+            " SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
+        )
