@@ -4,17 +4,23 @@
 import dataclasses
 import os
 import socket
+import sys
+import time
 from collections import Counter
 from typing import Any
 
 import pytest
 
+from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why import receiver_program
 from spead_tutorial.tools.why import receiver_times as times
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
 from spead_tutorial.tools.why.facts import Thread
 from spead_tutorial.tools.why.receiver_facts import Call, Reads, Socket, Watched, Way
 from spead_tutorial.tools.why.receiver_findings import CHAPTERS, CHECKS, diagnose
+from spead_tutorial.tools.why.receiver_report import text
+from support.labs import needs_lab
+from support.typed import Run, check_refused
 
 WAY = Way(rate=1e9, packets=1000, device=0, arrived=1000, unclaimed=0, no_room=200)
 READS = Reads(
@@ -72,6 +78,7 @@ SINGLE = dataclasses.replace(READS, calls=800)
 def test_what_takes_most_of_the_time_is_found_first_and_has_a_chapter(watched: Watched, kind: str):
     assert kinds(watched)[0] == kind
     assert kind in CHAPTERS
+    assert all(len(line) <= 80 for line in text(watched, diagnose(watched)).splitlines())
 
 
 def test_every_kind_has_a_check_and_a_chapter():
@@ -99,6 +106,18 @@ def test_what_waited_for_a_core_is_no_fault_of_its_buffer():
 def test_of_a_thread_that_is_waited_for_it_is_said_what_it_does():
     (found,) = diagnose(seen(("lock", "worker", 0.9)))
     assert "worker is in its own code for 90 % of the time" in found.symptom
+
+
+def test_the_first_line_says_what_was_lost_and_what_mending_is_worth():
+    watched = seen(("sleep", "nanosleep", 0.75))
+    said = text(watched, diagnose(watched))
+    assert "lost 20 % of the packets at 1000 MB/s" in said.replace("\n", " ")
+    assert "up to 4 times that" in said.replace("\n", " ")
+
+
+def test_without_strace_it_is_said_first_what_is_not_known():
+    watched = seen(("sleep", "", 0.9), reads=None, unseen=("Its calls were not seen.",))
+    assert text(watched, diagnose(watched)).startswith("Its calls were not seen.")
 
 
 # ---- What threads do ----
@@ -186,3 +205,43 @@ def test_a_socket_is_asked_for_its_buffer_and_its_merging():
         (found,) = receiver_program.sockets([os.getpid()], sock.getsockname()[1])
         assert (found.inode, found.buffer) == (os.fstat(sock.fileno()).st_ino, room)
         assert found.merges is False
+
+
+# ---- Receivers that are watched ----
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("raise SystemExit('no such thing')", "ended with status 1 before it listened: no such"),
+        ("import time; time.sleep(60)", "did not listen at UDP port 8888 within 1 s"),
+        (
+            "import socket, time; s = socket.socket(2, 2); s.bind(('', 9999)); time.sleep(60)",
+            "within 1 s, but at 9999",
+        ),
+    ],
+)
+def test_what_ends_or_never_listens_is_said_in_a_line(
+    here: Run, monkeypatch: pytest.MonkeyPatch, program: str, words: str
+):
+    monkeypatch.setattr(receiver_program, "_START_S", 1.0)
+    started = time.monotonic()
+    done = here("why", "--receiver", "--json", "--", sys.executable, "-c", program, "{port}")
+    check_refused(done, 1, words)
+    assert time.monotonic() < started + 60  # it hangs for nobody
+
+
+@needs_lab
+def test_what_loses_nothing_is_said_in_a_line(here: Run, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(watching, "_search", lambda program: watching._Found(1e9, None, 1e9))
+    done = here("why", "--receiver", "--", "sleep", "{port}")
+    assert done.returncode == 0
+    assert done.stdout == (
+        "sleep lost nothing of 1e+03 MB/s in packets of 9000 bytes, the most that was sent to it\n"
+    )
+
+
+@pytest.mark.parametrize("words", [["--kind", "dummy"], ["--interface", "lo"]])
+def test_a_receiver_is_refused_what_is_for_senders(here: Run, words: list[str]):
+    check_refused(here("why", "--receiver", *words, "--", "x"), 2, "--receiver is for a COMMAND")

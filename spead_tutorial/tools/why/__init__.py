@@ -6,6 +6,7 @@ import functools
 import json
 import os
 import socket
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -14,7 +15,8 @@ from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.tools.command_line import Number
-from spead_tutorial.tools.why import bars
+from spead_tutorial.tools.why import bars, receiver_findings, receiver_report
+from spead_tutorial.tools.why import receiver as receivers
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
 from spead_tutorial.tools.why.report import as_object, text
@@ -33,6 +35,8 @@ from spead_tutorial.tools.why.watching import Sender, watch
 @click.option("--allow-real-network", is_flag=True,
               help="With --interface: packets may leave this machine.")  # fmt: skip
 @click.option("--no-strace", is_flag=True, help="Do not look at its system calls.")
+@click.option("--receiver", is_flag=True,
+              help="COMMAND receives: say why it loses packets.")  # fmt: skip
 @click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
               help="Draw where its time goes: an SVG, and beside it a dark one.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -45,6 +49,7 @@ def why(
     interface: str | None,
     allow_real_network: bool,
     no_strace: bool,
+    receiver: bool,
     picture: Path | None,
     as_json: bool,
 ) -> int:
@@ -57,9 +62,13 @@ def why(
     goes to, and what else was found, each with the chapter that mends it. The exit status is 1
     where the sender fails, or sends nothing.
 
+    With --receiver, COMMAND is a program that receives at {host} and {port}: packets are sent to
+    it at rates that find where it loses some, and what is said is where and why.
+
     \b
     Example: spead-tutorial why -- ./my_sender {host} {port}
     Example: spead-tutorial why --pid 4711
+    Example: spead-tutorial why --receiver -- ./my_receiver {host} {port}
     """
     there = [device for _, device in socket.if_nameindex()]
     is_for_lab = any("{host}" in word or "{port}" in word for word in command)
@@ -74,6 +83,8 @@ def why(
             interface not in (None, *there),
         f"{interface} may lead out of this machine: say --allow-real-network, too":
             interface not in (None, "lo") and not allow_real_network,
+        "--receiver is for a COMMAND in a lab: without --pid, --interface, --kind and --picture":
+            receiver and (pid or interface or kind or picture) is not None,
         "{host} and {port} are a lab's: with --interface, say where the sender sends to":
             interface is not None and is_for_lab,
     }  # fmt: skip
@@ -87,6 +98,8 @@ def why(
         if not as_json:
             click.echo(f"{words} …", err=True)
 
+    if receiver:
+        return _of_receiver(command, seconds, mtu or 9216, not no_strace, as_json, say)
     with contextlib.ExitStack() as stack:
         spot: Spot
         if pid is not None:
@@ -109,6 +122,28 @@ def why(
         taken = Recording(header("why", facts, {"drawn_by": "spead-tutorial why"}), ())
         for path in plots.save(picture, functools.partial(bars.picture, seen=seen), taken):
             say(f"Drawn: {path}")
+    return 0
+
+
+def _of_receiver(
+    command: tuple[str, ...],
+    seconds: float,
+    mtu: int,
+    trace: bool,
+    as_json: bool,
+    say: Callable[[str], None],
+) -> int:
+    """Say why a receiver loses packets."""
+    with Lab(mtu=mtu, receiver=True) as lab:
+        host, port = lab.address, str(lab.port)
+        argv = [word.replace("{host}", host).replace("{port}", port) for word in command]
+        seen = receivers.watch(argv, lab, seconds, say, trace=trace)
+    if isinstance(seen, str):
+        click.echo(json.dumps({"lost": 0, "text": seen, "findings": []}) if as_json else seen)
+        return 0
+    findings = receiver_findings.diagnose(seen)
+    made = receiver_report.as_object(seen, findings) if as_json else None
+    click.echo(json.dumps(made) if as_json else receiver_report.text(seen, findings))
     return 0
 
 
