@@ -155,7 +155,7 @@ $(BIN)/.checkers: $(BIN)/.installed
 	@touch $@
 
 CHECKS := mypy stubtest ruff ruff-format clang-format clang-tidy cython-lint codespell workflows readthedocs
-CHECKED_C = $(shell find csrc tests/support/senders -name '*.[ch]' -o -name '*.[ch]pp')
+CHECKED_C = $(shell find csrc tests/support/senders tests/support/planted_receivers -name '*.[ch]' -o -name '*.[ch]pp')
 
 TIDY_C = -I$(CURDIR)/csrc/include -I$(CURDIR)/csrc/chapters -D_GNU_SOURCE
 

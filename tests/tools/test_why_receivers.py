@@ -2,7 +2,9 @@
 """Why receivers lose packets: what facts mean, and what is said of receivers with known faults."""
 
 import dataclasses
+import json
 import os
+import shutil
 import socket
 import sys
 import time
@@ -20,8 +22,14 @@ from spead_tutorial.tools.why.receiver_facts import Call, Reads, Socket, Watched
 from spead_tutorial.tools.why.receiver_findings import CHAPTERS, CHECKS, diagnose
 from spead_tutorial.tools.why.receiver_report import text
 from support.labs import needs_lab
+from support.needs import need, needs
+from support.once import MadeOnce
+from support.planted_receivers import RECEIVERS, PlantedReceiver, made
 from support.typed import Run, check_refused
 
+ATTEMPTS = 3
+#: Whose finding `make test` looks for.
+REPRESENTATIVE = "c sleeps"
 WAY = Way(rate=1e9, packets=1000, device=0, arrived=1000, unclaimed=0, no_room=200)
 READS = Reads(
     calls=100, messages=800, names=("recvmmsg",), seconds=0.1, others=(), pauses=0, paused_s=0.0,
@@ -208,6 +216,50 @@ def test_a_socket_is_asked_for_its_buffer_and_its_merging():
 
 
 # ---- Receivers that are watched ----
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the runs be short."""
+    for name, value in (("_RUN_S", 0.2), ("_SEARCH_S", 1.0), ("_TRACED_S", 0.5)):
+        monkeypatch.setattr(watching, name, value)
+
+
+def planted(name: str) -> PlantedReceiver:
+    return next(one for one in RECEIVERS if one.name == name)
+
+
+@needs_lab
+@needs("strace")
+@pytest.mark.parametrize(
+    "receiver",
+    [
+        pytest.param(
+            one, id=one.name, marks=[] if one.name == REPRESENTATIVE else pytest.mark.thorough
+        )
+        for one in RECEIVERS
+    ],
+)
+def test_of_a_planted_receiver_its_fault_is_found_first_and_not_when_mended(
+    receiver: PlantedReceiver, made_once: MadeOnce, here: Run, quick: None
+):
+    if receiver.compiler and shutil.which(receiver.compiler) is None:
+        need(receiver.compiler)
+    folder = made(receiver, made_once)
+
+    def found(mended: bool, seconds: float) -> list[str]:
+        words = receiver.command(folder, mended=mended)
+        words = ["--json", "--seconds", str(seconds), *receiver.options, "--", *words]
+        said = here("why", "--receiver", *words)
+        return [one["kind"] for one in json.loads(said.stdout)["findings"]]
+
+    wanted = [] if receiver.finding is None else [receiver.finding]
+    for attempt in range(ATTEMPTS):  # a machine can be so busy that others lose the packets
+        seconds = 0.5 * (1 << attempt)
+        first = found(False, seconds)[:1]
+        if first == wanted and (not wanted or wanted[0] not in found(True, seconds)):
+            return
+    pytest.fail(f"found first: {first}, or when mended")
 
 
 @needs_lab
