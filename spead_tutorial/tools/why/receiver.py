@@ -88,6 +88,10 @@ def _counted(lab: Lab) -> tuple[Counters, Counters, Any]:
     return lab.counters(), lab.receiver.counters(), lab.receiver.arrivals()
 
 
+class _NotSentError(click.ClickException):
+    """The sender has failed, as when the receiver has closed its socket."""
+
+
 @contextlib.contextmanager
 def _sending(
     program: Program, rate: float, seconds: float, merges: bool | None
@@ -104,7 +108,7 @@ def _sending(
 def _way(before: Any, after: Any, done: Done, merges: bool | None) -> Way:
     report = Report.parse(done.output) if done.status == 0 else None
     if report is None:
-        raise click.ClickException(f"it could not be sent to: {done.complaint}")
+        raise _NotSentError(f"it could not be sent to: {done.complaint}")
     device, far, arrived = (now - then for now, then in zip(after, before, strict=True))
     sent_s = max(int(done.said.get("sending_ns", report.elapsed_ns)), 1) / 1e9
     merged = report.packets / max(report.messages or report.packets, 1) if merges else 1.0
@@ -164,7 +168,15 @@ def _search(program: Program) -> _Found:
 
 
 def _try(program: Program, rate: float) -> _Tried:
-    """Send at a rate for a moment."""
+    """Send at a rate for a moment; again if it has just ended with the stream before."""
+    try:
+        return _tried(program, rate)
+    except _NotSentError:
+        program.end(_END_S)
+        return _tried(program, rate)
+
+
+def _tried(program: Program, rate: float) -> _Tried:
     pid = program.listening()
     pids = instruments.family(pid)
     merges = any(one.merges for one in sockets(pids, program.lab.port))
@@ -209,21 +221,20 @@ def _traced(
             pid = program.listening()
             inodes = [one.inode for one in bound(pid, lab.port)]
             with _sending(program, rate, _TRACED_S, None):
-                before = instruments.threads(instruments.family(pid))
+                since, before = time.time(), instruments.threads(instruments.family(pid))
                 time.sleep(_TRACED_S)
-                done = instruments.threads(instruments.family(pid))
+                until, done = time.time(), instruments.threads(instruments.family(pid))
         with open(output, encoding="utf-8", errors="replace") as lines:
-            found = receiver_times.parse_reads(lines, inodes)
+            found = receiver_times.parse_reads(lines, inodes, since, until)
     if found is None:
         return None, None
     reads, readers = found
-    # What it or strace had no core for is no pause of its own.
-    waited = [
-        one.runnable_s or 0.0
-        for one in instruments.between(before, done)
-        if one.tid in (*readers, pid)
-    ]
-    own = max(0.0, reads.paused_own_s - sum(waited))
+    its = [one for one in instruments.between(before, done) if one.tid in (*readers, pid)]
+    own = receiver_times.paused(
+        reads,
+        starved=sum(one.runnable_s or 0.0 for one in its),
+        own=sum(one.user_s for one in its if one.tid in readers),
+    )
     names = {tid: one.name for tid, one in done.items()}
     return dataclasses.replace(reads, paused_own_s=own), receiver_times.places(names, readers)
 

@@ -63,6 +63,7 @@ class Reads:
     paused_s: float  # all of them
     longest_s: float  # the longest
     paused_own_s: float  # what of them was spent in no call
+    steady_s: float  # spent in no call between reads that follow each other at once
 
     @property
     def per_call(self) -> float:

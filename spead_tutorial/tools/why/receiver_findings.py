@@ -150,9 +150,7 @@ def pauses(seen: Watched) -> Finding | None:
 
 def computes(seen: Watched) -> Finding | None:
     """Find a reader that works on each packet for longer than the next one takes to come."""
-    own = max(0.0, _own(seen) - _handling(seen))
-    if (found := pauses(seen)) is not None:
-        own = max(0.0, own - (found.explains or 0.0) * seen.busy_s)
+    own = _steady(seen) - _handling(seen)
     return _of_time(
         seen,
         "computes",
@@ -271,7 +269,7 @@ def call_per_packet(seen: Watched) -> Finding | None:
     reads = seen.reads
     if reads is None or reads.per_call > ONE or any(one.merges for one in seen.sockets):
         return None
-    seconds = seen.account.of("sends") + min(_handling(seen), _own(seen))
+    seconds = seen.account.of("sends") + _handling(seen)
     return _of_time(
         seen,
         "call-per-packet",
@@ -307,10 +305,16 @@ def _own(seen: Watched) -> float:
     return seen.account.of("own")
 
 
+def _steady(seen: Watched) -> float:
+    """Return what of its own time is no pause that is said."""
+    return _own(seen) - (_paused_own(seen) if pauses(seen) is not None else 0.0)
+
+
 def _handling(seen: Watched) -> float:
     """Return what a program may need to handle its reads and to copy what they bring."""
     per_call = max(1.0, seen.reads.per_call if seen.reads else 1.0)
-    return min(_own(seen), seen.packets * (READ_S / per_call + seen.packet_bytes * BYTE_S))
+    allowed = seen.packets * (READ_S / per_call + seen.packet_bytes * BYTE_S)
+    return min(_steady(seen), allowed)
 
 
 def _paused_own(seen: Watched) -> float:

@@ -4,6 +4,7 @@
 import bisect
 import contextlib
 import itertools
+import math
 import operator
 import os
 import platform
@@ -144,8 +145,10 @@ _Seen = tuple[float, float, int, str, bool, int]
 _AT = operator.itemgetter(0)
 
 
-def parse_reads(lines: Iterable[str], inodes: Collection[int]) -> tuple[Reads, set[int]] | None:
-    """Count what strace wrote down, and find the threads that read; None where none did."""
+def parse_reads(
+    lines: Iterable[str], inodes: Collection[int], since: float = 0.0, until: float = math.inf
+) -> tuple[Reads, set[int]] | None:
+    """Count what strace wrote down of a time, and find the threads that read; None for none."""
     marks = tuple(f":[{inode}]>" for inode in inodes)
     begun: dict[str, tuple[str, float]] = {}
     seen: list[_Seen] = []
@@ -166,7 +169,7 @@ def parse_reads(lines: Iterable[str], inodes: Collection[int]) -> tuple[Reads, s
         took = float(match["took"])
         seen.append((at, took, int(match["who"]), name, of_socket, value))
     seen.sort(key=_AT)  # strace writes a call down when it has ended
-    reads = [one for one in seen if one[4] and one[5] > 0]
+    reads = [one for one in seen if one[4] and one[5] > 0 and since <= one[0] <= until]
     if len(reads) < 2:
         return None
     readers = {who for _, _, who, *_ in reads}
@@ -191,7 +194,8 @@ def parse_reads(lines: Iterable[str], inodes: Collection[int]) -> tuple[Reads, s
         if now[0] > then[0] + then[1]
     ]
     usual = statistics.median([end - start for start, end in gaps]) if gaps else 0.0
-    long = [(a, b) for a, b in gaps if b - a >= max(_PAUSE_S, _FAR_LONGER * usual)]
+    least = max(_PAUSE_S, _FAR_LONGER * usual)
+    long = [(a, b) for a, b in gaps if b - a >= least]
     found = Reads(
         calls=len(reads),
         messages=messages,
@@ -202,8 +206,19 @@ def parse_reads(lines: Iterable[str], inodes: Collection[int]) -> tuple[Reads, s
         paused_s=sum(b - a for a, b in long),
         longest_s=max((b - a for a, b in long), default=0.0),
         paused_own_s=sum(b - a - _in_calls(theirs, a, b) for a, b in long),
+        steady_s=sum(b - a - _in_calls(theirs, a, b) for a, b in gaps if b - a < least),
     )
     return found, readers
+
+
+def paused(reads: Reads, *, starved: float, own: float) -> float:
+    """Return for how long it computed in pauses at least, knowing two things of the same time.
+
+    What it or strace had no core for was no work. And what it has worked, but not between reads
+    that follow each other, it has worked in pauses.
+    """
+    least = max(reads.paused_own_s - starved, own - reads.steady_s)
+    return min(max(0.0, least), reads.paused_own_s)
 
 
 def _in_calls(calls: Sequence[_Seen], start: float, end: float) -> float:

@@ -33,13 +33,13 @@ class Collecting:
 
     def __init__(self) -> None:
         gc.disable()
-        self._many = [[i] for i in range(600_000)]
+        self._many = [[i] for i in range(300_000)]
         self._packets = 0
 
     def work(self, _: bytes) -> None:
         """Do it once in many packets."""
         self._packets += 1
-        if self._packets % 4000 == 0 and not mended:
+        if self._packets % 100 == 0 and not mended:
             gc.collect()
 
 
