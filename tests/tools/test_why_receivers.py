@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from spead_tutorial.tools.why import receiver as watching
-from spead_tutorial.tools.why import receiver_program
+from spead_tutorial.tools.why import receiver_program, waits
 from spead_tutorial.tools.why import receiver_times as times
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
 from spead_tutorial.tools.why.facts import Thread
@@ -138,29 +138,36 @@ FUTEX = "futex"
 @pytest.mark.parametrize(
     ("blocked", "queued", "others", "kind"),
     [
-        (("nanosleep", ()), 1, (), "sleep"),
-        (("nanosleep", ()), 0, (), "input"),
-        (("recvfrom", ()), 1, (), "input"),
-        (("epoll_wait", (3, 0, 8, 20, 0, 0)), 1, (), "sleep"),
-        (("epoll_wait", (3, 0, 8, 0xFFFFFFFF, 0, 0)), 1, (), "input"),
-        (("poll", (0, 1, 1000, 0, 0, 0)), 1, (), "sleep"),
-        ((FUTEX, (9, 128, 2, 0, 0, 0)), 1, (None,), "lock"),
-        ((FUTEX, (9, 393, 0, 5, 0, 0)), 1, (None,), "lock"),
-        ((FUTEX, (9, 393, 0, 5, 0, 0)), 1, (), "sleep"),
-        ((FUTEX, (9, 393, 0, 0, 0, 0)), 1, (None,), "thread"),
-        (("fsync", (3,)), 1, (), "calls"),
-        (("", ()), 1, (), "unexplained"),
+        (times.Blocked("nanosleep", timed=True), 1, (), "sleep"),
+        (times.Blocked("nanosleep", timed=True), 0, (), "input"),
+        (times.Blocked("recvfrom", timed=False), 1, (), "input"),
+        (times.Blocked("epoll_wait", timed=True), 1, (), "sleep"),
+        (times.Blocked("epoll_wait", timed=False), 1, (), "input"),
+        (times.Blocked(FUTEX, timed=False, is_lock=True), 1, (), "lock"),
+        (times.Blocked(FUTEX, timed=True), 1, (None,), "lock"),
+        (times.Blocked(FUTEX, timed=True), 1, (), "sleep"),
+        (times.Blocked(FUTEX, timed=False), 1, (None,), "thread"),
+        (times.Blocked("fsync", timed=False), 1, (), "calls"),
+        (times.Blocked("", timed=False), 1, (), "unexplained"),
     ],
 )
 def test_a_wait_is_told_by_its_call_what_is_in_the_socket_and_who_runs(
-    blocked: tuple[str, tuple[int, ...]], queued: int, others: tuple[None, ...], kind: str
+    blocked: times.Blocked, queued: int, others: tuple[None, ...], kind: str
 ):
     look: times.Look = {1: blocked, **dict(enumerate(others, 2))}
     assert times.wait_of(1, look, queued, {1: "reader", 2: "worker"})[0] == kind
 
 
+def test_a_lock_of_the_c_library_waits_for_a_word_to_be_no_longer_two():
+    number = next(str(n) for n in range(512) if waits.doing(f"{n} 0x0") == (FUTEX, False))
+    for value, is_lock in (("0x2", True), ("0x0", False)):
+        text = f"{number} 0x7f00 0x80 {value} 0x0 0x0 0x0 0x7ffc 0x7f01"
+        assert times.blocked(text) == times.Blocked(FUTEX, timed=False, is_lock=is_lock)
+    assert times.blocked("running") is None
+
+
 def test_a_spare_thread_of_a_pool_waits_for_packets():
-    parked = (FUTEX, (9, 128, 0, 0, 0, 0))
+    parked = times.Blocked(FUTEX, timed=False)
     assert times.wait_of(1, {1: parked, 2: None}, 1, {}, pool={1, 2})[0] == "input"
 
 
@@ -207,8 +214,8 @@ def test_threads_are_found_again_by_name_and_place_and_pools_as_a_whole():
 
 def test_the_parts_of_a_threads_time_sum_to_it():
     thread = Thread(1, "reader", 0.2, 0.3, 0.1, 0, 0, 1000, (0,))
-    waits = {1: Counter({("sleep", "nanosleep"): 3, ("input", ""): 1})}
-    (made_,) = times.account(1.0, [thread], waits, {1}, LOGS, 100.0, 1e-4).threads
+    looks = {1: Counter({("sleep", "nanosleep"): 3, ("input", ""): 1})}
+    (made_,) = times.account(1.0, [thread], looks, {1}, LOGS, 100.0, 1e-4).threads
     assert sum(part.seconds for part in made_.parts) == pytest.approx(1.0)
     assert made_.of("sleep") == pytest.approx(0.3)
     assert made_.of("faults") == pytest.approx(0.1)

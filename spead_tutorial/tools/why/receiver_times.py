@@ -7,13 +7,14 @@ import itertools
 import math
 import operator
 import os
-import platform
 import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from spead_tutorial.tools.why import waits
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
 from spead_tutorial.tools.why.facts import Thread
 from spead_tutorial.tools.why.receiver_facts import Call, Reads
@@ -26,20 +27,17 @@ _POLLS = ("poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "e
 #: Calls that wait, and do nothing else.
 WAITS = (*_SLEEPS, *_POLLS, "futex", "rt_sigtimedwait", "wait4", "sched_yield")
 
-#: Numbers of the calls in which threads are found waiting.
-_X86_64 = {0: "read", 1: "write", 7: "poll", 19: "readv", 20: "writev", 23: "select",
-           35: "nanosleep", 44: "sendto", 45: "recvfrom", 46: "sendmsg", 47: "recvmsg",
-           61: "wait4", 74: "fsync", 202: "futex", 219: "restart_syscall", 230: "clock_nanosleep",
-           232: "epoll_wait", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait",
-           299: "recvmmsg", 426: "io_uring_enter", 441: "epoll_pwait2"}  # fmt: skip
-_OTHERS = {22: "epoll_pwait", 63: "read", 64: "write", 65: "readv", 66: "writev", 72: "pselect6",
-           73: "ppoll", 82: "fsync", 98: "futex", 101: "nanosleep", 115: "clock_nanosleep",
-           128: "restart_syscall", 206: "sendto", 207: "recvfrom", 211: "sendmsg", 212: "recvmsg",
-           243: "recvmmsg", 260: "wait4", 426: "io_uring_enter", 441: "epoll_pwait2"}  # fmt: skip
-_NUMBERS = _X86_64 if platform.machine() == "x86_64" else _OTHERS
 
-#: A look at the threads: the call that each waits in and its arguments, None for one that runs.
-Look = dict[int, tuple[str, tuple[int, ...]] | None]
+class Blocked(NamedTuple):
+    """What a thread waits in."""
+
+    call: str
+    timed: bool  # whether a time ends it by itself
+    is_lock: bool = False  # whether it is for a lock of the C library
+
+
+#: A look at the threads: None is one that runs.
+Look = dict[int, Blocked | None]
 
 
 def look(pids: Iterable[int]) -> Look:
@@ -48,25 +46,26 @@ def look(pids: Iterable[int]) -> Look:
     for pid in pids:
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/task"):
-                with contextlib.suppress(OSError, ValueError):
-                    found[int(name)] = _blocked(f"/proc/{pid}/task/{name}")
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                    try:
+                        text = Path(f"/proc/{pid}/task/{name}/syscall").read_text()
+                    except PermissionError:
+                        text = "-1"
+                    found[int(name)] = blocked(text)
     return found
 
 
-def _blocked(path: str) -> tuple[str, tuple[int, ...]] | None:
-    stat = Path(path, "stat").read_text(errors="replace")
-    if stat[stat.rindex(")") + 2] == "R":
+_OPERATION, _WAIT, _CONTENDED = 0x7F, 0, 2
+
+
+def blocked(text: str) -> Blocked | None:
+    """Read what the kernel says that a thread is in: locks wait for a word to be no longer 2."""
+    doing = waits.doing(text)
+    if doing is None:
         return None
-    try:
-        words = Path(path, "syscall").read_text().split()
-    except OSError:
-        return "", ()
-    if words[:1] == ["running"]:
-        return None
-    number = int(words[0]) if words else -1
-    return _NUMBERS.get(number, "page fault" if number < 0 else f"call {number}"), tuple(
-        int(word, 16) for word in words[1:7]
-    )
+    numbers = [int(word, 16) for word in text.split()[1:4]]
+    is_lock = doing[0] == "futex" and numbers[1] & _OPERATION == _WAIT
+    return Blocked(*doing, is_lock and numbers[2] & 0xFFFFFFFF == _CONTENDED)
 
 
 def wait_of(
@@ -75,56 +74,28 @@ def wait_of(
     """Return the kind of a thread's wait, as an account has it, and what it waits on.
 
     Nothing is late while the socket is empty: whatever a thread waits in then, it is for packets.
-    So it is for one of a pool of threads that take turns, while it is spare.
+    So it is for one of a pool of threads that take turns, while it is spare. A futex with a timeout
+    is a sleep, unless another thread runs meanwhile: then it is a lock, as that of Python's
+    interpreter.
     """
-    blocked = seen[tid]
-    if blocked is None:
+    what = seen[tid]
+    if what is None:
         raise ValueError(f"thread {tid} runs")
-    name, arguments = blocked
-    running = [one for one, what in seen.items() if what is None and one != tid]
-    is_spare = tid in pool and name == "futex" and not _is_timed(arguments)
+    running = [one for one, doing in seen.items() if doing is None and one != tid]
+    is_futex = what.call == "futex"
+    is_spare = tid in pool and is_futex and not what.timed
     if not queued or is_spare or (tid in pool and any(one in pool for one in running)):
         return "input", ""
-    if name in _SLEEPS or (name in _POLLS and _has_timeout(name, arguments)):
-        return "sleep", name
-    if name == "futex":
-        return _of_futex(arguments, [names.get(one, "") for one in running])
-    if name in (*_READS, *_POLLS):
-        return "input", ""
-    return ("unexplained", "") if not name else ("calls", name)
-
-
-def _has_timeout(name: str, arguments: Sequence[int]) -> bool:
-    """Whether a poll ends by itself after some time; one for nothing at all is a sleep as well."""
-    if len(arguments) < 5:
-        return False
-    if name in ("poll", "epoll_wait", "epoll_pwait"):
-        milliseconds = arguments[2 if name == "poll" else 3] & 0xFFFFFFFF
-        return 0 < milliseconds < 1 << 31
-    return arguments[2 if name == "ppoll" else 4 if "select" in name else 3] != 0
-
-
-def _is_timed(futex: Sequence[int]) -> bool:
-    return len(futex) > 3 and futex[3] != 0
-
-
-_OPERATION, _WAIT, _CONTENDED = 0x7F, 0, 2
-
-
-def _of_futex(arguments: Sequence[int], running: Sequence[str]) -> tuple[str, str]:
-    """Tell a lock from a wait for a thread or for a time, as far as that can be told.
-
-    The C library's locks wait for a word to be no longer 2. A wait with a timeout while another
-    thread runs is one for a lock, too, as for that of Python's interpreter; without, it is a sleep.
-    """
-    if len(arguments) < 4:
-        return "thread", ""
-    holder = next(iter(running), "")
-    if arguments[1] & _OPERATION == _WAIT and arguments[2] & 0xFFFFFFFF == _CONTENDED:
+    holder = names.get(running[0], "") if running else ""
+    if what.is_lock or (is_futex and what.timed and running):
         return "lock", holder
-    if _is_timed(arguments):
-        return ("lock", holder) if running else ("sleep", "futex")
-    return "thread", holder
+    if what.call in _SLEEPS or (what.timed and (is_futex or what.call in _POLLS)):
+        return "sleep", what.call
+    if is_futex:
+        return "thread", holder
+    if what.call in (*_READS, *_POLLS):
+        return "input", ""
+    return ("calls", what.call) if what.call else ("unexplained", "")
 
 
 # ---- Calls, as strace wrote them down ----
@@ -232,35 +203,28 @@ def _in_calls(calls: Sequence[_Seen], start: float, end: float) -> float:
 
 
 def places(names: Mapping[int, str], which: Collection[int]) -> set[tuple[str, int]]:
-    """Name threads so that they can be found in another run: by name, and their place among equals.
+    """Name threads so that they can be found in another run.
 
     Of threads that read in turn and share a name, as those of Go's runtime, all are meant.
     """
-    found = set()
-    count: Counter[str] = Counter()
-    for tid in sorted(names):
-        if tid in which:
-            found.add((names[tid], count[names[tid]]))
-        count[names[tid]] += 1
+    found = {one for tid, one in waits.numbered(names).items() if tid in which}
     several = {name for name, n in Counter(name for name, _ in found).items() if n > 1}
-    return {(name, -1) if name in several else (name, at) for name, at in found}
+    return {(name, _ALL) if name in several else (name, nth) for name, nth in found}
 
 
 def threads_at(names: Mapping[int, str], where: Collection[tuple[str, int]]) -> set[int]:
     """Find the threads that `places` has named."""
-    found = set()
-    count: Counter[str] = Counter()
-    for tid in sorted(names):
-        if (names[tid], count[names[tid]]) in where or (names[tid], -1) in where:
-            found.add(tid)
-        count[names[tid]] += 1
-    return found
+    numbered = waits.numbered(names).items()
+    return {tid for tid, (name, nth) in numbered if (name, nth) in where or (name, _ALL) in where}
+
+
+_ALL = -1
 
 
 def account(
     seconds: float,
     threads: Sequence[Thread],
-    waits: Mapping[int, Counter[tuple[str, str]]],
+    looks: Mapping[int, Counter[tuple[str, str]]],
     readers: Collection[int],
     reads: Reads | None,
     packets: float,
@@ -269,7 +233,7 @@ def account(
 ) -> Account:
     """Make the account: what ran is known exactly, and the rest is divided as it was seen."""
     made = [
-        _thread_time(seconds, one, waits.get(one.tid, Counter()), one.tid in readers, reads,
+        _thread_time(seconds, one, looks.get(one.tid, Counter()), one.tid in readers, reads,
                      packets, fault_s)
         for one in threads
     ]  # fmt: skip
@@ -283,7 +247,7 @@ _RUN = ("own", "sends", "calls", "faults")
 def _thread_time(
     seconds: float,
     thread: Thread,
-    waits: Counter[tuple[str, str]],
+    looks: Counter[tuple[str, str]],
     is_reader: bool,
     reads: Reads | None,
     packets: float,
@@ -293,8 +257,8 @@ def _thread_time(
     asleep = max(0.0, seconds - thread.cpu_s - ready)
     parts = [Part("own", "", thread.user_s), Part("core", "", ready)]
     parts += _kernel(thread, is_reader, reads, packets, fault_s)
-    n = waits.total()
-    parts += [Part(kind, what, asleep * count / n) for (kind, what), count in waits.items()]
+    n = looks.total()
+    parts += [Part(kind, what, asleep * count / n) for (kind, what), count in looks.items()]
     if not n:
         parts.append(Part("unexplained", "", asleep))
     whole = max(seconds, sum(part.seconds for part in parts))
