@@ -109,6 +109,12 @@ def test_shares_are_of_the_time_it_was_busy_and_make_no_more_than_all_of_it():
     assert sum(one.explains or 0.0 for one in paused) <= 1.0 + 1e-9
 
 
+def test_what_a_receiver_does_that_has_hardly_anything_to_do_loses_nothing():
+    watched = seen(("input", "", 0.8), ("core", "", 0.18), ("sleep", "", 0.005))
+    assert kinds(watched) == []
+    assert "next to nothing to do" in text(watched, ())
+
+
 def test_what_waited_for_a_core_is_no_fault_of_its_buffer():
     assert kinds(seen(("input", "", 0.5), ("core", "", 0.4))) == []
 

@@ -5,6 +5,9 @@ import dataclasses
 
 from spead_tutorial.tools.why.account import Account, ThreadTime
 
+#: The share of the time below which what is done in it loses no packets.
+_IDLE = 0.05
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Way:
@@ -106,6 +109,12 @@ class Watched:
         """What of it they waited neither for packets nor for a core: the time of what they read."""
         idle = self.account.of("input") + self.account.of("core")
         return max(1e-9, self.seconds - idle)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether they had next to nothing to do while they had a core."""
+        whole = self.account.seconds
+        return self.busy_s < _IDLE * max(0.1 * whole, whole - self.account.of("core"))
 
     @property
     def waited(self) -> float:

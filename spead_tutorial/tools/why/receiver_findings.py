@@ -51,7 +51,7 @@ def diagnose(seen: Watched) -> tuple[Finding, ...]:
 def _of_time(seen: Watched, kind: str, seconds: float, symptom: str, check: str) -> Finding | None:
     """Return a finding that is a part of the busy time, if that part is large enough."""
     share = min(1.0, seconds / seen.busy_s)
-    if share < LEAST:
+    if share < LEAST or seen.is_idle:
         return None
     cost = seconds / seen.packets if seen.packets else None
     return Finding(kind, symptom, check, cost_s=cost, explains=share)

@@ -28,10 +28,7 @@ def text(seen: Watched, findings: tuple[Finding, ...]) -> str:
     lines += [*_wrapped(_first(seen, findings)), "", "Where:", *_where(seen), "", *_times(seen)]
     lines += ["", *_disturbed(seen)]
     if not findings:
-        lines += _wrapped(
-            "Nothing found: it reads as fast as it can. What remains is what the kernel takes for"
-            " each packet: larger packets (chapter 6), or a socket for each core (chapter 18)."
-        )
+        lines += _wrapped(_nothing(seen))
     for place, one in enumerate(findings, 1):
         receiver = find_receiver(str(CHAPTERS[one.kind]))
         title = receiver.title if receiver else ""
@@ -43,6 +40,18 @@ def text(seen: Watched, findings: tuple[Finding, ...]) -> str:
             "",
         ]
     return "\n".join(lines).rstrip().replace("\N{THIN SPACE}", "")
+
+
+def _nothing(seen: Watched) -> str:
+    if seen.is_idle:
+        return (
+            "Nothing found: the threads that read had next to nothing to do. Packets came faster"
+            " for a moment than the socket has room for, or when the threads had no core."
+        )
+    return (
+        "Nothing found: it reads as fast as it can. What remains is what the kernel takes for"
+        " each packet: larger packets (chapter 6), or a socket for each core (chapter 18)."
+    )
 
 
 def _wrapped(line: str) -> list[str]:
