@@ -278,7 +278,7 @@ cdef class Heap:
         Parameters
         ----------
         descriptor : Descriptor
-            What to describe; an `Item` is a descriptor, too. It is copied. Anything with a method
+            What to describe; an `Item` is also a descriptor. It is copied. Anything with a method
             ``to_raw(flavour)`` that returns what `RawDescriptor` has will do.
 
         Raises
@@ -497,7 +497,7 @@ cdef class HeapReferenceList:
 
     Heap references made ready once, to be sent many times.
 
-    It has a length, and a slice of it is a HeapReferenceList, too; single references cannot be
+    It has a length, and a slice of it is also a HeapReferenceList; single references cannot be
     taken out.
 
     Parameters
@@ -574,7 +574,7 @@ cdef class HugePages:
     ValueError
         For a size that cannot be.
     MemoryError
-        Where there is not so much.
+        Where there is less.
     """
 
     cdef spt_memory memory
@@ -1063,7 +1063,7 @@ cdef spt_thread_pool *to_pool(ThreadPool pool) except? NULL:
 
 cdef spt_status queue(Stream stream, spt_heap_reference *references, size_t n, spt_group_mode mode,
                       spt_completion *completion, spt_error *err) noexcept:
-    """Queue heaps, which without a pool may send them, too."""
+    """Queue heaps, which without a pool may also send them."""
     cdef spt_status status
     if stream.pool is not None:
         return send_heaps_to_pool(stream.stream, references, n, mode, completion, err)

@@ -332,7 +332,7 @@ cdef int own_port(port) except -1:
 # no_gc_clear: pool and allocator must outlive the stream.
 @cython.no_gc_clear
 cdef class ReceiveStream:
-    """What streams that receive share, whatever becomes of heaps; it is not made itself."""
+    """What streams that receive share with all kinds of heaps; it is not made itself."""
 
     cdef object __weakref__
     cdef spt_recv_stream *stream
@@ -471,7 +471,7 @@ cdef class ReceiveStream:
         Parameters
         ----------
         queue : InprocQueue
-            Others may receive from it, too: each gets some packets.
+            Others may also receive from it: each gets some packets.
 
         Raises
         ------
@@ -508,7 +508,7 @@ cdef class ReceiveStream:
         Raises
         ------
         OSError
-            Where the file cannot be opened (a RuntimeError, too).
+            Where the file cannot be opened (also a RuntimeError).
         ValueError
             For a file that is no capture, and for other filters.
         Stopped

@@ -319,13 +319,13 @@ cdef class ChunkRing:
             spt_chunk_ring_stop(self.ring)
 
     def add_producer(self):
-        """Say that somebody puts chunks in. Streams do so by themselves."""
+        """Say that one more puts chunks in. Streams do so by themselves."""
         check_generation(self.made)
         with nogil:
             spt_chunk_ring_add_producer(self.ring)
 
     def remove_producer(self):
-        """Say that somebody puts no chunks in any more. With the last of them the ring stops.
+        """Say that one of them puts no chunks in any more. With the last of them the ring stops.
 
         Returns
         -------

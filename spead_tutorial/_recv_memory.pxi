@@ -87,8 +87,8 @@ cdef class MemoryPool(MemoryAllocator):
     ``MemoryPool(lower, upper, max_free, initial, allocator=None)``.
 
     Heaps of `lower` to `upper` bytes get buffers of `upper` bytes; what comes back last is given
-    first. Other sizes pass by the pool. Whoever needs a buffer while there is none gets a new one,
-    without a limit: that is counted, and a warning says so when the next heap is got. Buffers that
+    first. Other sizes pass by the pool. Without a buffer, a heap gets a new one, without
+    a limit: that is counted, and a warning says so when the next heap is got. Buffers that
     can be away at a time: ``max_heaps * substreams`` of `spead_tutorial.recv.StreamConfig`,
     ``heaps`` of `spead_tutorial.recv.RingStreamConfig`, one that finds no room there, and as many
     as the program holds. A heap that does not say how long it is has two while it grows.
@@ -107,7 +107,7 @@ cdef class MemoryPool(MemoryAllocator):
     initial : int
         Buffers that are made now, with their pages.
     low_water : int
-        Where fewer are left, a thread makes others, up to so many; at most `max_free`.
+        Where fewer are left, a thread makes others, up to this; at most `max_free`.
     allocator : MemoryAllocator
         Where buffers come from; by default ``MemoryAllocator()``.
 

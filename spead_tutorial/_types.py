@@ -60,7 +60,7 @@ class RateMethod(enum.Enum):
     SW = 0
     #: The network interface.
     HW = 1
-    #: Whatever there is.
+    #: All that there is.
     AUTO = 2
 
 

@@ -72,7 +72,7 @@ CTRL_STREAM_STOP = 2
 CTRL_DESCRIPTOR_UPDATE = 3
 
 # Deviations of the first implementation that its receivers still expect.
-#: Descriptors have 4-byte format fields and 8-byte shape fields, whatever the flavour.
+#: Descriptors have 4-byte format fields and 8-byte shape fields, in every flavour.
 BUG_COMPAT_DESCRIPTOR_WIDTHS = 1
 #: A dimension that varies is marked by 2 instead of 1.
 BUG_COMPAT_SHAPE_BIT_1 = 2

@@ -3,7 +3,7 @@
 
 An item's value is kept as it was given. Its bytes are asked for when it is added to a heap, by
 `Item.to_buffer`. This is where a value of another shape is refused, and one that has to be copied
-and does not fit. What an array holds that is sent in place, nobody has looked at.
+and does not fit. The values of an array that is sent in place are not looked at.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ class Descriptor:
         return not self.is_variable_size() and self.itemsize_bits % 8 == 0
 
     def dynamic_shape(self, max_elements: int) -> Sequence[int]:
-        """Shape of the largest value with at most so many elements (fixed shapes as they are).
+        """Shape of the largest value with a limit of elements (fixed shapes as they are).
 
         Parameters
         ----------
@@ -573,7 +573,7 @@ class Item(Descriptor):
     def value(self) -> Any:
         """The value as it was given; None if there is none yet.
 
-        Assigning counts up ``version``, whatever is assigned. None cannot be assigned: that is a
+        Assigning counts up ``version``, with every value. None cannot be assigned: that is a
         ValueError. Deleting leaves None, so that memory that was received can take another heap.
         """
         return self._value
@@ -656,8 +656,8 @@ class Item(Descriptor):
         ndarray or bytes, C-contiguous
             The *memory of the value itself* where it has the item's type and order: changing it
             in place then changes what is sent. That holds for the low bytes of a zero-dimensional
-            array of dtype ``>u8`` too, if the item is a single integer of 24, 40, 48 or 56 bits:
-            the others of its bits are not sent, whatever they are. Otherwise a copy, of which it
+            array of dtype ``>u8``, also if the item is a single integer of 24, 40, 48 or 56 bits:
+            the others of its bits are not sent. Otherwise a copy, of which it
             has been checked that every number fits.
 
         Raises
@@ -752,7 +752,7 @@ def _split_text(value: Any) -> Any:
 class ItemGroup:
     """Items that belong together, found by name or by id.
 
-    ``group["name"]`` and ``group[id]`` are the same `Item`, or a KeyError; ``in`` takes both, too;
+    ``group["name"]`` and ``group[id]`` are the same `Item`, or a KeyError; ``in`` also takes both;
     ``len(group)`` counts the items. `spead_tutorial.send.ItemGroup` can also be sent.
     """
 

@@ -223,7 +223,7 @@ def _surplus(data: bytes, parsed: Packet) -> int:
 
 
 def _parse_first(data: bytes) -> Packet:
-    """Parse the packet at the start of `data`, whatever follows it."""
+    """Parse the packet at the start of `data`, and leave what follows."""
     _check_header(data)
     address_bits = 8 * data[3]
     start = _HEADER_SIZE + _POINTER_SIZE * int.from_bytes(data[6:8], "big")

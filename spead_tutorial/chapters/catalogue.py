@@ -573,7 +573,7 @@ EXERCISES = (
     ),
     SenderExercise(
         "The skeleton sends with one thread. Have a stream and a thread for each core.",
-        "Heap `i` has the count `i + 1`, whoever sends it: `set_cnt_sequence(k + 1, n_streams)`."
+        "Heap `i` has the count `i + 1`, in every stream: `set_cnt_sequence(k + 1, n_streams)`."
         " Heap 0 has the descriptors, and goes before all others; `report` takes the stats of all"
         " streams.",
         "tut_14_send_many_streams",
@@ -643,7 +643,7 @@ RECEIVING = (
         1 << 20,
     ),
     ReceiverExercise(
-        "The skeleton has a socket and a thread, whatever `-s` says. Have it read several sockets"
+        "The skeleton has a socket and a thread, and ignores `-s`. Have it read several sockets"
         " on one port, with a thread for each.",
         "All who share a port say so: `reuse_port=True`. The rest of the program is made for any"
         " number of sockets.",

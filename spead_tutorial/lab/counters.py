@@ -220,7 +220,7 @@ class Arrivals:
     packets : int
         Datagrams that arrived whole, each packet of a merged message by itself.
     unclaimed : int
-        Messages for a port at which nobody received.
+        Messages for a port without a receiver.
     torn : int
         Datagrams of which fragments were missing.
     no_room : int

@@ -22,7 +22,7 @@ KINDS = ("dummy", "ifb", "veth")
 WAYS = ("veth", "loopback")
 #: Name of the receiver's device, at the other end of a veth.
 FAR_DEVICE = "far0"
-#: Its link address, and what leads to `ADDRESS` where nobody receives.
+#: Its link address, and what leads to `ADDRESS` where no machine receives.
 FAR_MAC = "02:00:00:00:1f:02"
 #: Name of the receiver's device into which a relay sends.
 RELAY = "relay0"

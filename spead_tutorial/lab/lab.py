@@ -151,7 +151,7 @@ class Lab(LabMachine):
     def receiver(self) -> LabReceiver:
         """The machine that receives what is sent here; a `LabError` where there is none."""
         if self._receiver is None:
-            raise LabError("in this lab nobody receives: make one with Lab(receiver=True)")
+            raise LabError("in this lab no machine receives: make one with Lab(receiver=True)")
         return self._receiver
 
     def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_DGRAM) -> socket.socket:
@@ -258,8 +258,8 @@ class Lab(LabMachine):
         Raises
         ------
         LabError
-            Where nobody receives, or by loopback, or where not even the lab's helper may have raw
-            sockets.
+            Where no machine receives, or by loopback, or where not even the lab's helper may have
+            raw sockets.
         """
         how = {"loss": loss, "duplicate": duplicate, "reorder": reorder}
         return disturbed(self, **how, distance=distance, seed=seed)

@@ -361,7 +361,7 @@ class Sent(Sample, frozen=True, kw_only=True):
     counted_bytes : int or None
         Bytes that the device counted, the headers of UDP, IP and the link included.
     icmp_errors : int or None
-        On loopback: messages that came back as nobody listened.
+        On loopback: messages that came back, without a listener.
     looking_ns : int or None
         Time in which the stream's thread did not sleep, but looked whether there was more to do,
         from when the stream was made: CPU time that is no work.
@@ -484,7 +484,7 @@ class Split(Taken, frozen=True):
     """What a program was doing whenever it was looked at, in a run of its own.
 
     Looking slows a program down. So its shares are to be multiplied with the time of the samples of
-    the same case, which nobody looked at.
+    the same case, which was not looked at.
 
     Parameters
     ----------
@@ -574,7 +574,7 @@ class Recording:
     header : Header
         The first, most often the only one.
     samples : tuple of Sample
-        All samples, warm-ups and failures too, but those that were repeated.
+        All samples, also warm-ups and failures, but those that were repeated.
     timelines : tuple of Timeline
         All timelines.
     others : tuple of Header
@@ -623,7 +623,7 @@ class Recording:
         Returns
         -------
         pandas.DataFrame, shape (n_samples, n_fields + 1)
-            A row for each sample, warm-ups and failures too. The columns are the fields of senders
+            A row for each sample, also warm-ups and failures. The columns are the fields of senders
             and receivers, with units in their names, and ``rate_bytes_per_s``; what a sample has
             not is missing.
 

@@ -68,7 +68,7 @@ def spread(counts: Iterable[int]) -> str:
 def differs(gain: Estimate) -> bool:
     """Return whether a gain, or a loss, can be told from chance: its interval leaves out 1.
 
-    Nothing is called faster or slower otherwise, whatever other test there is. The interval is
+    Nothing is called faster or slower otherwise, by no other test. The interval is
     taken as it is printed, with two digits after the point.
 
     Parameters

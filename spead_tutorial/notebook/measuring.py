@@ -73,7 +73,7 @@ def open_place(*, loopback: bool = LOOPBACK, receiver: bool = False) -> Place:
     ----------
     loopback : bool
         Whether to do without a lab also where there can be one; the environment variable
-        ``SPEAD_TUTORIAL_LOOPBACK=1`` asks for it too.
+        ``SPEAD_TUTORIAL_LOOPBACK=1`` also asks for it.
     receiver : bool
         Whether the lab is to have a second machine, which receives, where there can be one.
     """
@@ -127,7 +127,7 @@ class Run:
         ``"python"`` or ``"c"``.
     heaps : int, optional
         How many heaps to send; `heaps` makes it less in quick mode. By default the program's own
-        number, less in quick mode too.
+        number, even less in quick mode.
     heap_size : int, optional
         Bytes of samples in a heap.
     packet_size : int, optional
@@ -237,7 +237,7 @@ def measure(
     rounds : int, optional
         How many; by default `ROUNDS`.
     timelines : iterable of Timeline
-        What `watch` returned: the recording has them too.
+        What `watch` returned: the recording also has them.
 
     Raises
     ------

@@ -82,7 +82,7 @@ def stats_named(*names: str) -> tuple[StreamStatConfig, ...]:
 
 
 _N_COMMON = len(stream_stat_indices.__all__)
-#: The counts that every stream has, and spead2's have, too. `stream_stat_indices` has their places.
+#: The counts that every stream has, and spead2's also have. `stream_stat_indices` has their places.
 COMMON = stats_named(*COUNTS[:_N_COMMON])
 #: What ours have besides, behind all others.
 ACCOUNT = stats_named(*COUNTS[_N_COMMON:])

@@ -68,7 +68,7 @@ class StreamStats(Mapping[str, int]):
 
     It is a mapping from names to counts, in order. A count is also found by its place, and as an
     attribute: ``stats["heaps"]``, ``stats[stream_stat_indices.HEAPS]``, ``stats.heaps``. In each of
-    these ways it can be set, too. Counts of several streams can be added.
+    these ways it can also be set. Counts of several streams can be added.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class StreamStats(Mapping[str, int]):
     incomplete_heaps_flushed : int
         Heaps that something was missing of at the end.
     packets : int
-        Packets that are well-formed, whatever became of them.
+        Packets that are well-formed, in every fate.
     batches, max_batch : int
         Times that a reader found packets, and the most that it found at once.
     single_packet_heaps : int
@@ -140,8 +140,8 @@ class StreamStats(Mapping[str, int]):
         Heaps that were dropped because the ring was full; the longest time, in ns, that a reader
         waited for it.
     longest_unread_ns : int
-        Of a stream of heaps without a thread, the longest time, in ns, in which nobody read it,
-        until somebody did; times in which an event loop watched them do not count. With a thread
+        Of a stream of heaps without a thread, the longest time, in ns, in which no call read it,
+        until one did; times in which an event loop watched them do not count. With a thread
         it is 0.
     capture_frames, capture_others, capture_fragments, capture_cut : int
         Frames of captures; those that are of no UDP, or not asked for by the filter; that are

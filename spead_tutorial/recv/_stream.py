@@ -157,7 +157,7 @@ class Readers(ReceiveStream):
             allow more. All have ``gro=True``: the kernel may hand over runs of equal packets as
             one (generic receive offload).
 
-            The first form has ``reuse_port=False``, too. Sockets that are opened with
+            The first form also has ``reuse_port=False``. Sockets that are opened with
             ``reuse_port=True`` by one user share a port (``SO_REUSEPORT``). The kernel chooses a
             socket for each flow, which is what one socket sends, by a hash of its addresses and
             ports. So a heap that one sender sends stays whole; several flows may go to one
@@ -170,7 +170,7 @@ class Readers(ReceiveStream):
         Raises
         ------
         OSError
-            Where the port is in use, or cannot be listened on (a RuntimeError, too): all who
+            Where the port is in use, or cannot be listened on (also a RuntimeError): all who
             share a port must do so with ``reuse_port=True``, and be one user.
         ValueError
             For a name that cannot be looked up, or a value out of its range.
@@ -290,7 +290,7 @@ class Readers(ReceiveStream):
         Raises
         ------
         OSError
-            Where the port is in use, or cannot be listened on (a RuntimeError, too).
+            Where the port is in use, or cannot be listened on (also a RuntimeError).
         ValueError
             For a name that cannot be looked up, a socket that does not listen, or a value out of
             its range.
@@ -417,7 +417,7 @@ class Stream(Readers, HeapStream):
     the stream has. At the end of a ``with`` block it is stopped. What becomes of every packet is
     in its `stats`.
 
-    A stream without a pool has no thread: whoever asks for a heap reads the sockets, and has it
+    A stream without a pool has no thread: a call that asks for a heap reads the sockets, and has it
     while its data is in the cache of this core. What arrives meanwhile waits in the socket's
     buffer, and is lost where that is full.
 
@@ -693,12 +693,12 @@ class ChunkRingStream(_Filling, ChunkRingPair):
     of their ids; while there is none, or no room, the stream waits. At the end of a ``with`` block
     it is stopped.
 
-    A stream without a pool has no thread: whoever asks the ring of filled chunks for one reads, for
-    all such streams that fill it. What arrives meanwhile waits in the socket's buffer, and is lost
-    where that is full.
+    A stream without a pool has no thread: a call that asks the ring of filled chunks for one reads
+    for all such streams that fill it. What arrives meanwhile waits in the socket's buffer, and is
+    lost where that is full.
 
     Where the stream ends by itself, the ring of filled chunks stops, as soon as no other stream
-    puts any in. `stop` stops both rings; chunks that were begun can be got afterwards, too.
+    puts any in. `stop` stops both rings; chunks that were begun can still be got afterwards.
 
     Parameters
     ----------
@@ -725,7 +725,7 @@ class ChunkRingStream(_Filling, ChunkRingPair):
     -----
     In its `stats` there are, behind the counts of all streams and your own: ``too_old_heaps``,
     whose chunk had left; ``rejected_heaps``, which the place function refused, or for which it
-    named no place that there is: the latter are ``misplaced_heaps``, too; ``chunks`` that were
+    named no place that there is: the latter are also ``misplaced_heaps``; ``chunks`` that were
     filled; ``chunk_waits`` for a free chunk and ``room_waits`` for room for a filled one, with
     ``longest_chunk_wait_ns`` and ``longest_room_wait_ns``. ``heaps`` includes all of these heaps.
     """

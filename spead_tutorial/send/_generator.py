@@ -43,8 +43,8 @@ class HeapGenerator:
     item_group : ItemGroup
         What to send. It may be changed at any time: items added, replaced, and given values.
     descriptor_frequency : int, optional
-        Descriptors are sent again every so many heaps, for receivers that join late. By default
-        they are sent once.
+        Descriptors are sent again after this number of heaps, for receivers that join late. By
+        default they are sent once.
     flavour : Flavour
         Flavour of the heaps that are made here.
 

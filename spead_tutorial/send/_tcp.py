@@ -136,7 +136,7 @@ class TcpConnect(TcpSocket):
         ValueError
             For another number of endpoints.
         OSError
-            Where the host cannot be found, or nobody listens there.
+            Where the host cannot be found, or has no listener there.
         """
         import asyncio
 
@@ -184,7 +184,7 @@ class TcpArguments(TcpSocket):
     ValueError
         For another number of endpoints, or a host that cannot be looked up.
     OSError
-        Where nobody listens there, or the socket that was given is not connected.
+        Where there is no listener, or the socket that was given is not connected.
     TypeError
         For what is not a TCP socket, and arguments of another form.
     """

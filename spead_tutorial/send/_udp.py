@@ -46,7 +46,7 @@ class UdpArguments:
     ----------
     thread_pool : ThreadPool or None
         Whose threads send; kept alive. None: the thread that calls does it, which costs least
-        where it also prepares the data. Heaps are gathered until they are 256 KiB, or somebody
+        where it also prepares the data. Heaps are gathered until they are 256 KiB, or a call
         waits, or the event loop turns.
     endpoints : sequence of (str, int)
         Host (name or address) and port of each substream; at least one, all of one address
@@ -63,7 +63,7 @@ class UdpArguments:
         The interface to send multicast from, IPv6; 0 leaves it to the system.
     dont_fragment : bool
         Packets that are larger than the path takes fail with EMSGSIZE, and the error says what
-        fits. By default they are fragmented, and nobody says so. By name only, and not with a
+        fits. By default they are fragmented, without an error. By name only, and not with a
         socket of yours.
     zero_copy : bool
         Have the kernel read the memory of heaps in place instead of copying it, where it can and

@@ -142,8 +142,8 @@ def _become(name: str, command: tuple[str, ...], receiver: bool) -> None:
     with opened(name) as found:
         if receiver and not found.facts["receiver"]:
             raise LabError(
-                f"in the lab {name!r} nobody receives: spead-tutorial lab up --receiver NAME makes"
-                " one in which somebody does"
+                f"in the lab {name!r} no machine receives: spead-tutorial lab up --receiver NAME"
+                " makes one in which one does"
             )
         fds = found.way_in(receiver=receiver)
         for fd in fds:
@@ -337,10 +337,10 @@ def _user() -> str:
 @click.command()
 @click.argument("host")
 @click.argument("port")
-@click.option("-b", metavar="BYTES", help="Ask for a socket buffer of so many bytes.")
-@click.option("-r", metavar="BYTES", help="Read no more than so many a second: a slow listener.")
+@click.option("-b", metavar="BYTES", help="Ask for a socket buffer of this size.")
+@click.option("-r", metavar="BYTES", help="Read no more than this a second: a slow listener.")
 @click.option("-t", metavar="SECONDS", help="End after so long without a packet.")
-@click.option("-c", metavar="HEAPS", help="End after so many complete heaps.")
+@click.option("-c", metavar="HEAPS", help="End after this number of complete heaps.")
 @click.option("-s", metavar="STEP", help="By how much heap counts differ: 1 by default.")
 @click.option("--gro", is_flag=True, help="Let the kernel hand over merged packets.")
 @click.option("--check-fill", is_flag=True,

@@ -131,7 +131,7 @@ class Watch:
     def run(self, heaps: int | None = None, silence_s: float | None = None) -> str:
         """Take heaps until the end, and return what that was.
 
-        It is the stream's, or comes after so many heaps, or so many seconds without a packet.
+        It is the stream's, or comes after a number of heaps, or of seconds without a packet.
         """
         look_s = _LOOK_S if silence_s is None else min(_LOOK_S, silence_s)
         ready = select.poll()
@@ -218,7 +218,7 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 
 @click.command()
 @click.argument("place", type=parsed(_place), metavar="[HOST:]PORT|CAPTURE")
-@click.option("--count", type=_COUNT, metavar="HEAPS", help="End after so many heaps.")
+@click.option("--count", type=_COUNT, metavar="HEAPS", help="End after this number of heaps.")
 @click.option("--silence", type=Number(0, min_open=True), metavar="SECONDS",
               help="End after so long without a packet.")  # fmt: skip
 @click.option("--keep-going", "stop_on_stop_item", flag_value=False, default=True,

@@ -457,7 +457,7 @@ def test_what_goes_with_no_lab_or_not_together_is_a_line(shared):
         fails(words, "lab", *arguments.split(), status=2)
     fails("up: No such file", "lab", "--", "up", status=127)  # is no subcommand there
     fails("/: Permission denied", "lab", "--kind", probe().kinds[0], "--", "/", status=126)
-    fails("in the lab 'main' nobody receives", "lab", "--in", "main", "--receiver", "--", "true")
+    fails("in the lab 'main' no machine", "lab", "--in", "main", "--receiver", "--", "true")
 
 
 # ---- Where it may not be ----

@@ -201,7 +201,7 @@ def test_run_of_a_receiver_can_be_in_a_lab_that_stays_if_it_has_a_machine_for_it
         finally:
             assert here("lab", "down", name).returncode == 0
         assert done.returncode == status, done.stderr
-    assert "in this lab nobody receives" in done.stderr
+    assert "in this lab no machine receives" in done.stderr
 
 
 @needs_lab

@@ -161,7 +161,7 @@ def test_without_a_lab_a_tour_goes_over_loopback_and_says_so(tmp_path):
     done = typed("lab", "--", *short, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Sent to: loopback, no lab" in done.stdout
-    assert "Without data that arrives: without a lab, nobody counts what is lost." in done.stdout
+    assert "Without data that arrives: without a lab, losses are not counted." in done.stdout
     assert "What arrives" not in done.stdout
     recording = read(tmp_path / "out" / "tour.jsonl")
     assert recording.header.lab["kind"] == "loopback, no lab"

@@ -89,11 +89,11 @@ SPT_API const char *spt_status_text(spt_status status);
 
 /** Compatibility with receivers that read descriptors differently: bits of ``bug_compat``. */
 enum {
-    /** Descriptors have 4-byte format fields and 8-byte shape fields, whatever the flavour. */
+    /** Descriptors have 4-byte format fields and 8-byte shape fields, in every flavour. */
     SPT_COMPAT_DESCRIPTOR_WIDTHS = 1,
     /** A variable dimension is marked by 2 instead of 1. */
     SPT_COMPAT_SHAPE_BIT_1 = 2,
-    /** NumPy headers give the other byte order (whoever makes them sees to it). */
+    /** NumPy headers give the other byte order (the program that makes them sees to it). */
     SPT_COMPAT_SWAP_ENDIAN = 4,
 };
 
@@ -436,7 +436,7 @@ SPT_API size_t spt_heap_in_flight(const spt_heap *heap);
 enum {
     /** The smallest packet size: header, four pointers, one more, and 8 bytes of payload. */
     SPT_MIN_PACKET_SIZE = 56,
-    /** Shorter pieces of payload are copied beside the header: cheaper than listing them. */
+    /** Shorter pieces of payload are copied next to the header: cheaper than listing them. */
     SPT_COPY_BELOW = 256,
 };
 
@@ -607,8 +607,8 @@ SPT_API SPT_MUST_CHECK spt_status spt_set_affinity(int core, spt_error *err);
  * Mostly a thread of a pool sends. A stream that is made with ``NULL`` for a pool has none: the
  * threads that call it do the work, which costs least where they also prepare the data, for it is
  * still in their cache. Heaps are gathered until they are 256 KiB, and sent in the call that makes
- * them so; what is left is sent by whoever waits, flushes or polls. No send ever waits for the
- * socket or for a rate. Nothing happens while nobody calls: in an event loop, watch
+ * them so; what is left is sent by a call that waits, flushes or polls. No send ever waits for the
+ * socket or for a rate. Nothing happens between calls: in an event loop, watch
  * :c:func:`spt_stream_fd`.
  */
 typedef struct spt_stream spt_stream;
@@ -661,7 +661,7 @@ typedef struct spt_udp_config {
     bool gso;
     /**
      * Packets that are larger than the path takes fail with ``EMSGSIZE`` (``IP_PMTUDISC_DO``, see
-     * ip(7)); false: they are fragmented, and nobody says so.
+     * ip(7)); false: they are fragmented without an error.
      */
     bool dont_fragment;
     /**
@@ -717,7 +717,7 @@ spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints, size
  * :param config: Copied.
  * :param udp: Only ``gso`` is looked at: how the socket is set up is yours to say. Copied;
  *     ``NULL`` for the defaults. ``zero_copy`` is an ``SPT_ERR_ARGUMENT``: the kernel would count
- *     what others send through the socket, too.
+ *     also what others send through the socket.
  * :param err: Details of a failure, or ``NULL``. No socket is ever made instead: a closed one
  *     (a negative number) is an ``SPT_ERR_ARGUMENT``.
  * :return: The stream, or ``NULL``.
@@ -768,7 +768,7 @@ typedef struct spt_tcp_config {
  * :param endpoint: The only substream. Copied.
  * :param config: Copied.
  * :param tcp: Copied; ``NULL`` for the defaults.
- * :param err: Details of a failure, or ``NULL``: ``ECONNREFUSED`` where nobody listens, ``EINTR``
+ * :param err: Details of a failure, or ``NULL``: ``ECONNREFUSED`` without a listener, ``EINTR``
  *     where a signal came meanwhile.
  * :return: The stream, or ``NULL``.
  */
@@ -854,7 +854,7 @@ spt_stream_create_inproc(spt_thread_pool *pool, spt_inproc_queue *const *queues,
                          const spt_stream_config *config, spt_error *err);
 
 /**
- * Stop: whatever is still queued completes with ``SPT_ERR_STOPPED``, and further sends are refused.
+ * Stop: what is still queued completes with ``SPT_ERR_STOPPED``, and further sends are refused.
  * May be repeated. Call :c:func:`spt_stream_flush` before, to have everything sent.
  *
  * :param stream: Borrowed.
@@ -945,7 +945,7 @@ typedef enum spt_group_mode {
 
 /**
  * Queue a group of heaps; all of them or none. Nothing is copied, and nothing is waited for;
- * without a thread they may be sent, too.
+ * without a thread they may also be sent.
  *
  * :param stream: Borrowed.
  * :param heaps: Copied; the heaps and their values are borrowed until the completion is complete.
@@ -1150,13 +1150,13 @@ typedef struct spt_memory {
  * itself (see transhuge.rst of the kernel's documentation). The memory has been written
  * to, so that it costs nothing to touch any more, and holds zeros.
  *
- * A message that is sent without copying may have so many pages only: 7 packets of 9000 bytes where
+ * A message that is sent without copying has a limit of pages: 7 packets of 9000 bytes where
  * they are huge, 4 where they are not.
  *
  * :param size: Bytes; at least 1.
  * :param memory: Filled; to be given to :c:func:`spt_free`, also after a failure, if to anything.
  * :param err: Details of a failure, or ``NULL``.
- * :return: ``SPT_OK``, with whatever pages there are; ``SPT_ERR_MEMORY``, or ``SPT_ERR_ARGUMENT``
+ * :return: ``SPT_OK``, with the pages that there are; ``SPT_ERR_MEMORY``, or ``SPT_ERR_ARGUMENT``
  *     for sizes that cannot be.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_alloc(size_t size, spt_memory *memory, spt_error *err);

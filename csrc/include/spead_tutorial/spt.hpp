@@ -301,7 +301,7 @@ template <element T>
  *     the value of :cpp:func:`immediate`.
  * :param shape: How many along each dimension; without, there is one.
  * :return: By value, for :cpp:func:`heap::add`; throws ``SPT_ERR_ARGUMENT`` for a shape that has
- *     other than so many elements, or too many dimensions.
+ *     another number of elements, or too many dimensions.
  */
 template <lendable Range>
 [[nodiscard]] variable array(std::uint64_t id, const char *name, const char *description,
@@ -452,7 +452,7 @@ struct no_thread_t {};
 /** The one value of that. */
 inline constexpr no_thread_t no_thread;
 
-/** Who does a stream's work: a pool, which is borrowed until the stream is destroyed, or nobody. */
+/** Who does a stream's work: a pool, which is borrowed until the stream is destroyed, or none. */
 class worker
 {
   public:
@@ -496,7 +496,7 @@ class stream;
  *
  * In a coroutine, ``co_await`` it, or the call that sends. That takes a stream with
  * ``config.poll``, and goes on in :cpp:func:`stream::poll`, on the thread that calls that; the
- * coroutine has to run on this thread, too; if it is destroyed while it waits, it is not resumed.
+ * coroutine also has to run on this thread; if it is destroyed while it waits, it is not resumed.
  * Nothing is allocated. On such a stream, a completion must not be destroyed before it was handed
  * out, or the stream was destroyed; a program that does ends.
  */
@@ -610,7 +610,7 @@ class completion
         if (polled_)
             detail::die("a completion was destroyed before poll() handed it out");
         if (spt_stream_wait(stream_, &completion_, -1, nullptr) < 0)
-            return; /* nobody asks any more */
+            return; /* none asks any more */
     }
 
     spt_completion completion_ = {};
@@ -812,7 +812,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
 
     /**
      * Take what is complete from a stream with ``config.poll``, in order of completion, and resume
-     * the coroutines that wait for it, here and now. Without a thread, it sends, too.
+     * the coroutines that wait for it, here and now. Without a thread, it also sends.
      *
      * :return: How many completions there were.
      */
@@ -898,7 +898,7 @@ inline void detail::destroy_stream::operator()(spt_stream *stream) const noexcep
 {
     promised([&] { return spt_stream_flush(stream, 0) != SPT_PENDING; },
              "a stream was destroyed while heaps were in flight: flush() or stop() it before");
-    if (spt_stream_fd(stream) >= 0) { /* nobody hands them out any more */
+    if (spt_stream_fd(stream) >= 0) { /* no poll hands them out any more */
         spt_stream_stop(stream);
         for (spt_completion *next = nullptr; spt_stream_poll(stream, &next, 1) == 1;)
             spt::stream::take_back(*next);
@@ -962,13 +962,13 @@ class tcp_stream : public stream
     }
 };
 
-/** A queue of packets within the process; streams hold it, too. */
+/** A queue of packets within the process; streams also hold it. */
 class inproc_queue : public owner<spt_inproc_queue, detail::call<spt_inproc_queue_destroy>>
 {
   public:
     using owner::owner;
 
-    /** Make one, for so many packets and bytes; 0 for no limit. Throws what
+    /** Make one, for that many packets and bytes; 0 for no limit. Throws what
      * :c:func:`spt_inproc_queue_create` answers. */
     explicit inproc_queue(std::size_t max_packets = 0, std::size_t max_bytes = 0)
         : owner(taken, detail::made(spt_inproc_queue_create, max_packets, max_bytes))
@@ -1041,7 +1041,7 @@ class memory_stream : public stream
 class memory
 {
   public:
-    /** Allocate so many bytes. Throws what :c:func:`spt_alloc` answers. */
+    /** Allocate a number of bytes. Throws what :c:func:`spt_alloc` answers. */
     explicit memory(std::size_t size) { detail::must(spt_alloc, size, &memory_); }
     memory(memory &&other) noexcept : memory_(std::exchange(other.memory_, {})) {}
     memory &operator=(memory &&other) noexcept

@@ -16,7 +16,7 @@
  * 10. streams of chunks: every heap to its place in a chunk
  * 11. groups of streams that fill the same chunks
  *
- * Packets come from strangers. Whatever is in them, nothing here reads or writes beyond what it was
+ * Packets come from strangers. With any content, nothing here reads or writes beyond what it was
  * given, and the memory that is used is bounded by the configuration.
  */
 #ifndef SPEAD_TUTORIAL_SPT_RECV_H
@@ -112,7 +112,7 @@ typedef enum spt_heap_state {
     SPT_HEAP_LIVE = 0,
     /** All of it has arrived. */
     SPT_HEAP_COMPLETE,
-    /** Nobody said how long it is, and nothing is missing up to where a packet has been seen. */
+    /** No packet said how long it is, and nothing is missing up to where a packet has been seen. */
     SPT_HEAP_CONTIGUOUS,
     /** Something is missing. */
     SPT_HEAP_INCOMPLETE,
@@ -138,7 +138,7 @@ typedef struct spt_received_pointer {
 typedef struct spt_received_heap {
     /** Yours. */
     void *user;
-    /** Yours, too. */
+    /** Also yours. */
     uint64_t user_number;
     /** Its count. */
     uint64_t cnt;
@@ -385,7 +385,7 @@ typedef struct spt_heap_memory {
      * :param user: As above.
      * :param size: Bytes; at least 1.
      * :param first: The packet that begins it; ``NULL`` where it has outgrown what it had.
-     * :return: At least so many bytes, whatever is in them; or ``NULL``, and no packet of that
+     * :return: At least that many bytes, with any content; or ``NULL``, and no packet of that
      *     heap is taken.
      */
     void *(*get)(void *user, size_t size, const spt_received_packet *first);
@@ -681,9 +681,9 @@ typedef struct spt_recv_config {
  *
  * Mostly a thread of a pool reads. A stream that is made with ``NULL`` for a pool has none: who
  * asks for a heap with :c:func:`spt_recv_stream_get` reads the sockets, and has the heap while its
- * data is in the cache. What comes while nobody asks waits in the socket's buffer, and is lost
+ * data is in the cache. What comes while you do not ask waits in the socket's buffer, and is lost
  * where that is full. Threads that ask at once take turns. :c:func:`spt_recv_stream_fd` is then
- * readable when there is something to read, too.
+ * also readable when there is something to read.
  *
  * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param config: Copied.
@@ -908,7 +908,7 @@ typedef struct spt_recv_stats {
     uint64_t incomplete_cnt;
     /** how much of it had arrived, and */
     uint64_t incomplete_received;
-    /** how long it is; 0 where nobody had said so. */
+    /** how long it is; 0 where no packet had said so. */
     uint64_t incomplete_length;
     /** Heaps that were dropped because the ring was full. */
     uint64_t ring_dropped;
@@ -917,7 +917,7 @@ typedef struct spt_recv_stats {
     /** ns that the longest of these waits took. */
     uint64_t longest_ring_wait_ns;
     /**
-     * Without a thread: ns that the longest time took in which nobody read the sockets, though
+     * Without a thread: ns that the longest time took in which no call read the sockets, though
      * there may have been something; 0 with one. That ended with the next read. Where a read has
      * found no more, and :c:func:`spt_recv_stream_fd` is used, that is watched, and none begins.
      */
@@ -967,7 +967,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_mmap_memory(const spt_mmap_config *config,
 
 /**
  * Keeps buffers that heaps have left for those that follow: no page of them has to be had from the
- * system again. Whoever needs one while there is none gets a new one; there is no limit.
+ * system again. A heap that needs one while there is none gets a new one; there is no limit.
  *
  * Buffers that can be away at a time: a heap has one while it is live, while it waits in the ring
  * of its stream and before that, and while you have it. That is ``max_heaps * substreams +
@@ -982,11 +982,11 @@ typedef struct spt_memory_pool_config {
     size_t lower;
     /** Bytes that are asked for at most, and bytes of a buffer. */
     size_t upper;
-    /** Buffers that are kept at most: those that come back to so many are freed. */
+    /** Buffers that are kept at most: those that come back above it are freed. */
     size_t max_free;
-    /** Buffers that are made now; their pages, too. */
+    /** Buffers that are made now, with their pages. */
     size_t initial;
-    /** Where fewer are left, a thread makes others, up to so many; 0 for none. */
+    /** Where fewer are left, a thread makes others, up to this; 0 for none. */
     size_t low_water;
     /**
      * Where buffers come from; ``{0}`` for malloc and free. Its functions are called from any
@@ -1018,7 +1018,7 @@ SPT_API spt_heap_memory spt_memory_pool_memory(spt_memory_pool *pool);
 
 /**
  * Destroy a pool, after the streams that get from it. Buffers that are away may be put back later,
- * after its threads have gone, too: the last of them frees what is left of it.
+ * even after its threads have gone: the last of them frees what is left of it.
  *
  * :param pool: Taken; may be ``NULL``.
  */
@@ -1146,14 +1146,14 @@ SPT_API size_t spt_chunk_ring_capacity(const spt_chunk_ring *ring);
 SPT_API void spt_chunk_ring_stop(spt_chunk_ring *ring);
 
 /**
- * Say that somebody puts chunks in. Streams do so by themselves.
+ * Say that one more puts chunks in. Streams do so by themselves.
  *
  * :param ring: Borrowed.
  */
 SPT_API void spt_chunk_ring_add_producer(spt_chunk_ring *ring);
 
 /**
- * Say that somebody puts no chunks in any more. The ring stops with the last of them.
+ * Say that one of them puts no chunks in any more. The ring stops with the last of them.
  *
  * :param ring: Borrowed.
  * :return: Whether it was the last.
@@ -1206,7 +1206,7 @@ typedef struct spt_place_data {
 
 /**
  * Say where a heap belongs. It is called by the worker, for each heap once, but for the one that
- * ends the stream. Whatever it says is checked: a heap is written nowhere but in its chunk. It
+ * ends the stream. What it says is checked: a heap is written nowhere but in its chunk. It
  * calls no function of a stream that receives, nor of a ring of chunks: their locks are held.
  *
  * :param data: To be read, and filled in.
@@ -1231,7 +1231,7 @@ typedef struct spt_chunk_config {
     size_t max_heap_extra;
     /**
      * Bytes of payload in a packet, where ``present`` has a byte for each packet: from a heap's
-     * index on, one for every so many bytes. 0 where it has one for each heap.
+     * index on, one for each run of this length in bytes. 0 where it has one for each heap.
      */
     size_t packet_payload_size;
     /** Counters in ``batch_stats``. */
@@ -1258,8 +1258,8 @@ typedef struct spt_chunk_config {
  * in any more. :c:func:`spt_recv_stream_stop` stops both rings.
  *
  * Where it has no pool, who asks the ring of filled chunks for one with
- * :c:func:`spt_chunk_ring_get` reads, and :c:func:`spt_chunk_ring_data_fd` is readable when there
- * is something to read, too. Streams that fill chunks for the same ring take turns, and so do
+ * :c:func:`spt_chunk_ring_get` reads, and :c:func:`spt_chunk_ring_data_fd` is readable when a
+ * socket has something to read. Streams that fill chunks for the same ring take turns, and so do
  * threads that ask at once.
  *
  * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
@@ -1355,7 +1355,7 @@ SPT_API SPT_MUST_CHECK spt_chunk_group *spt_chunk_group_create(const spt_chunk_g
  * :param pool: Borrowed until the group is destroyed. It has a thread for each stream of the group
  *     that it is given for. ``NULL`` for streams without a thread.
  * :param config: Copied.
- * :param chunks: Copied. Its rings are those of the group, whatever is set. ``max_chunks`` is at
+ * :param chunks: Copied. Its rings are those of the group, and no others. ``max_chunks`` is at
  *     most the group's. ``stream_id`` is that of the chunks which this stream was the first to
  *     need.
  * :param err: Details of a failure, or ``NULL``: ``SPT_ERR_ARGUMENT``, or ``SPT_ERR_BUSY`` after a

@@ -352,7 +352,7 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
     void start() { detail::must(spt_recv_stream_start, get()); }
 
     /**
-     * Wait for the next heap that is finished, whatever signals come.
+     * Wait for the next heap that is finished, through all signals.
      *
      * :return: The heap; none where the stream has ended and there is no more.
      */
@@ -528,7 +528,7 @@ class chunk_ring : public owner<spt_chunk_ring, detail::call<spt_chunk_ring_dest
     }
 
     /**
-     * Wait for a chunk, whatever signals come.
+     * Wait for a chunk, through all signals.
      *
      * :return: The one that has been in it for longest, yours again; ``nullptr`` where the ring has
      *     been stopped and is empty.
@@ -563,9 +563,9 @@ class chunk_ring : public owner<spt_chunk_ring, detail::call<spt_chunk_ring_dest
     [[nodiscard]] std::size_t capacity() const noexcept { return spt_chunk_ring_capacity(get()); }
     /** Stop: nothing can be put in any more; what is in it can still be got. */
     void stop() noexcept { spt_chunk_ring_stop(get()); }
-    /** Say that somebody puts chunks in. Streams do so by themselves. */
+    /** Say that one more puts chunks in. Streams do so by themselves. */
     void add_producer() noexcept { spt_chunk_ring_add_producer(get()); }
-    /** Say that somebody puts no chunks in any more; whether it was the last. */
+    /** Say that one of them puts no chunks in any more; whether it was the last. */
     bool remove_producer() noexcept { return spt_chunk_ring_remove_producer(get()); }
     /** A file descriptor that is readable while there is something to get, or it is stopped. */
     [[nodiscard]] int data_fd() const noexcept { return spt_chunk_ring_data_fd(get()); }

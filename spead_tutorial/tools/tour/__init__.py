@@ -45,7 +45,7 @@ _RECEIVER, _SENDER = "7", "6"
 _BITS_PER_S = 800_000_000
 _FEW_HEAPS, _USUAL_HEAPS = 4, 100  # of 1 MiB: about a second
 _FIRST_VALUES = 3
-_NO_ARRIVALS = "Without data that arrives: without a lab, nobody counts what is lost."
+_NO_ARRIVALS = "Without data that arrives: without a lab, losses are not counted."
 
 
 @click.command()
