@@ -25,6 +25,10 @@ from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series, Timeline
 from spead_tutorial.notebook.measuring import NotebookError, Run
 from spead_tutorial.results import plots
+from spead_tutorial.results.plots.bars import draw_parts as bar_of_parts
+from spead_tutorial.results.plots.bars import part_legend
+from spead_tutorial.results.plots.facts import NO_DIFFERENCE
+from spead_tutorial.results.plots.sheet import Sheet
 from spead_tutorial.results.plots.theme import NAMES
 from spead_tutorial.results.tables import Column, Table
 
@@ -32,9 +36,12 @@ if TYPE_CHECKING:
     import pandas
 
 __all__ = [
+    "CPU",
     "by_heap_size",
     "contents",
+    "draw_parts",
     "gain",
+    "gains",
     "median_ms",
     "overlapping",
     "packet",
@@ -47,7 +54,22 @@ __all__ = [
     "time_shares",
 ]
 
+#: What `per_heap` counts as CPU time, in ns: that of all threads, and of the kernel.
+CPU = ("cpu_user_ns", "cpu_system_ns")
+
 _MARK = "measured over loopback"
+_TRY = (
+    "No difference found: the rounds differ by as much. Close what else is running, and give"
+    " measure() more rounds, such as rounds=9."
+)
+#: How the parts of a bar are told apart, in turn: colour and hatch.
+_PARTS = (
+    ("limit", ""),
+    ("preparing", ""),
+    ("preparing", "////"),
+    ("python", "xxxx"),
+    ("sending", ""),
+)
 #: For the fields of a table: how its row is tinted. The words say the same without colours.
 _TINTS = {
     "header": "rgba(120, 120, 120, 0.16)",
@@ -111,6 +133,34 @@ def per_heap(recording: Recording, run: Run, *counts: str) -> float:
     return stats.median(
         [sum(getattr(sample, count) for count in counts) / sample.heaps for sample in counted]
     ).median
+
+
+def gains(
+    recording: Recording, pairs: Mapping[str, tuple[Run, Run]], **counts: str | tuple[str, ...]
+) -> "pandas.DataFrame":
+    """Return a table of how many times as fast runs became, and of what a heap took them.
+
+    Parameters
+    ----------
+    recording : Recording
+        What `measure` returned.
+    pairs : mapping from str
+        What the table calls them, and two runs: before a change, and after it.
+    **counts : str or tuple of str
+        Columns, with underscores for spaces, and what they count, as `per_heap` takes it.
+    """
+    import pandas
+
+    table = {}
+    for name, (before, after) in pairs.items():
+        found = gain(recording, before, after)
+        table[name] = {"times as fast": f"{found.median:.2f}"}
+        table[name]["interval"] = f"{found.low:.2f} to {found.high:.2f}"
+        for column, count in counts.items():
+            of = (count,) if isinstance(count, str) else count
+            both = (round(per_heap(recording, run, *of), 3) for run in (before, after))
+            table[name][column.replace("_", " ")] = " → ".join(f"{one:g}" for one in both)
+    return pandas.DataFrame(table).T
 
 
 def table(recording: Recording) -> "pandas.DataFrame":
@@ -193,6 +243,43 @@ def picture(draw: plots.Draw, recording: Recording) -> None:
     }
     words = {kind: {"alt": drawn.title} for kind in kinds}
     display(kinds | {"text/plain": drawn.title}, raw=True, metadata=words)
+    if NO_DIFFERENCE in drawn.title:
+        print(_TRY)
+
+
+def draw_parts(
+    title: str, bars: Mapping[str, Mapping[str, float]], note: str = "", subtitle: str = ""
+) -> plots.Draw:
+    """Return what draws bars that are made of parts, in µs for each heap.
+
+    Parameters
+    ----------
+    title, subtitle, note : str
+        What stands above the picture, and below it; a note may speak of ``{rounds}``.
+    bars : mapping from str
+        What stands beside each bar, and its parts: names, and µs.
+    """
+
+    def draw(recording: Recording, theme: plots.Theme) -> Any:
+        looks = dict(zip({part: 0 for bar in bars.values() for part in bar}, _PARTS, strict=False))
+        rows, legend = [(0.25, 0.5 * len(bars))], part_legend(looks, theme)
+        foot = plots.caption(recording, note)
+        sheet = Sheet(theme, title, rows, foot, subtitle=subtitle, legend=legend, columns=3)
+        axis = sheet.axes(0, 1.5, 0.6)
+        for row, parts in enumerate(bars.values()):
+            bar_of_parts(axis, row, 0.6, parts, looks, theme, lambda *_: "")
+            axis.text(sum(parts.values()), row, f" {sum(parts.values()):.2f}", va="center")
+        axis.set_yticks(range(len(bars)), list(bars))
+        axis.invert_yaxis()
+        axis.margins(x=0.12)
+        axis.set_xlabel("µs for each heap")
+        told = [
+            f"{name}: {', '.join(f'{part} {us:.2f}' for part, us in parts.items())}."
+            for name, parts in bars.items()
+        ]
+        return sheet.figure, sheet.title, " ".join(["Bars, in µs for each heap.", *told])
+
+    return draw
 
 
 def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:

@@ -21,6 +21,7 @@ from spead_tutorial.measure.place import Device, Unread
 from spead_tutorial.measure.records import Recording, Sample, Timeline
 from spead_tutorial.notebook import Exercise, NotebookError, Run, exploring, measuring
 from spead_tutorial.results import plots
+from spead_tutorial.results.plots.facts import NO_DIFFERENCE
 from spead_tutorial.send import PacketGenerator
 from support.heaps import make_heap
 from support.labs import needs_lab, probe
@@ -274,6 +275,28 @@ def test_counts_of_a_run_are_added_and_of_its_rounds_the_median_is_taken():
     assert notebook.per_heap(recording, run, "page_faults", "messages") == 4.5
 
 
+def test_gains_are_a_table_with_what_a_heap_took_before_and_after():
+    before, after = Run("8"), Run("10")
+    slow, fast = (
+        replace(SAMPLE, case=run.case.name, elapsed_ns=ns, heaps=2, messages=n)
+        for run, ns, n in ((before, 2000, 4), (after, 1000, 1))
+    )
+    found = notebook.gains(
+        Recording(HEADER, (slow, fast)), {"a step": (before, after)}, messages_a_heap="messages"
+    )
+    assert found.loc["a step", "times as fast"] == "2.00"
+    assert found.loc["a step", "messages a heap"] == "2 → 0.5"
+
+
+def test_a_stream_that_a_cell_opens_sends_to_the_place_and_is_closed(place):
+    heap = notebook.make_heap(4096)
+    with place.watching() as seen, notebook.open_stream(place, thread=False) as stream:
+        stream.send_heap(heap)
+    assert seen.packets == stream.stats.messages
+    with pytest.raises(RuntimeError):
+        stream.send_heap(heap)
+
+
 def test_an_environment_reaches_the_program(place, monkeypatch):
     seen = []
     run_program = case.run
@@ -332,6 +355,21 @@ def test_a_picture_is_shown_in_two_kinds_with_words_and_marked_where_there_is_no
     assert "measured over loopback" in marked["image/svg+xml"]
     assert "measured over loopback" not in kinds["image/svg+xml"]
     assert marked["image/png"] != kinds["image/png"]
+
+
+def test_a_picture_that_finds_no_difference_says_what_to_try(shown, capsys, monkeypatch):
+    for title in ("A: 2 times", f"A: {NO_DIFFERENCE}"):
+        drawn = plots.Rendered(title, b"<svg/>", b"")
+        monkeypatch.setattr(plots, "render_both", lambda *_, drawn=drawn: drawn)
+        notebook.picture(plots.ladder, Recording(HEADER, (SAMPLE,)))
+        said = capsys.readouterr().out
+        assert ("rounds=9" in said) is (NO_DIFFERENCE in title)
+
+
+def test_bars_of_parts_are_drawn_with_their_sums_and_told_in_words(shown):
+    draw = notebook.draw_parts("A", {"one": {"wait": 1.5, "send": 2.0}, "two": {"send": 1.0}})
+    notebook.picture(draw, Recording(HEADER, (SAMPLE,)))
+    assert "one: wait 1.50, send 2.00. two: send 1.00." in shown[0][0]["image/svg+xml"]
 
 
 def test_a_picture_says_what_has_drawn_it(loopback, shown, monkeypatch):
