@@ -22,6 +22,8 @@ _PACKET_SIZE = 9000
 #: For page faults: heaps too large for the allocator to keep, and few of them.
 _LARGE, _N_LARGE = 64 << 20, 10
 
+_NO_ANSWER = "Not answered yet: give check() your answer, or call reveal()."
+
 #: Whether one thing that was looked at is right, and what is said of it.
 _Verdict = tuple[bool, str]
 
@@ -71,7 +73,7 @@ class Exercise(_Question):
     def check(self, answer: Any) -> None:
         """Say whether an answer is right; None is for one that has not been given."""
         if answer is None:
-            print("Not answered yet.")
+            print(_NO_ANSWER)
         elif _same(answer, self._answer(), self.tolerance):
             print("Right.")
         else:
@@ -145,7 +147,7 @@ class Repair(_Question):
     def check(self, send: Callable[..., Any] | None) -> None:
         """Try a sender, and say what is right and what is not; None is for no answer yet."""
         if send is None:
-            print("Not answered yet.")
+            print(_NO_ANSWER)
             return
         verdicts = list(self._verdicts(send))
         for right, text in verdicts:

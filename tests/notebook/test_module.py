@@ -410,7 +410,7 @@ RIGHT, NOT_YET = "Right.\n", "Not yet: think of headers\n"
 @pytest.mark.parametrize(
     ("right", "given", "said"),
     [
-        (42, None, "Not answered yet.\n"),
+        (42, None, "Not answered yet: give check() your answer, or call reveal().\n"),
         *((42, one, RIGHT) for one in (42, 42.0, np.int64(42))),
         *((42, one, NOT_YET) for one in (43, "forty-two")),
         *(("C", one, said) for one, said in ((" c", RIGHT), (1, NOT_YET))),

@@ -147,7 +147,8 @@ def test_a_notebooks_sender_is_found_faulty_and_its_solution_right(name, place, 
 
 
 def test_no_answer_is_no_failure(loopback, capsys):
-    assert said(Repair(loopback, "?", "pass"), None, capsys) == "Not answered yet.\n"
+    said_of_none = said(Repair(loopback, "?", "pass"), None, capsys)
+    assert said_of_none.startswith("Not answered yet: ")
 
 
 def test_a_sender_without_fault_is_right_and_is_told_so(place, capsys):
