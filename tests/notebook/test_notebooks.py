@@ -120,6 +120,7 @@ def test_the_sanitizers_rules_are_all_understood():
         (lambda cell: cell.update(execution_count=None), "has not been run"),
         (lambda cell: cell.outputs[0].update(text="in /home/me/x"), "'/home/me' in its output"),
         (lambda cell: cell.outputs[0].update(name="stderr"), "wrote to stderr"),
+        (lambda cell: cell.outputs.append(picture()), "a picture without words"),
     ],
 )
 def test_what_is_wrong_with_a_stored_notebook_is_found(folder, change, complaint):
@@ -138,6 +139,11 @@ def test_a_stored_notebook_says_how_long_its_run_took(folder, monkeypatch):
     assert SCRIPT.refresh([START]) == 0
     stored = nbformat.read(folder / f"{START}.ipynb", 4)
     assert stored.metadata[notebooks.METADATA] == {"seconds": 43}
+
+
+def picture() -> Any:
+    """Make an output that shows a picture, and tells nothing of it."""
+    return nbformat.v4.new_output("display_data", {"image/png": "iVBORw=="})
 
 
 def test_a_measurement_that_nothing_makes_sure_of_is_found():

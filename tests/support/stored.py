@@ -43,6 +43,10 @@ def _unexecuted(notebook: Any) -> Iterator[str]:
         for output in cell.outputs:
             if output.output_type == "error":
                 yield f"code cell {n} failed: {output.ename}"
+            told = output.get("metadata", {})
+            for kind in output.get("data", {}):
+                if kind.startswith("image/") and not told.get(kind, {}).get("alt"):
+                    yield f"code cell {n} shows a picture without words: use notebook.picture"
             if output.output_type == "stream" and output.name == "stderr":
                 yield f"code cell {n} wrote to stderr: {output.text[:60]!r}"
 
