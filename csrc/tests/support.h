@@ -40,10 +40,15 @@ OWNED(spt_item_group)
 
 /* OWN_FD int fd = ...; is closed at the end of its scope. */
 #define OWN_FD __attribute__((cleanup(end_fd)))
-static inline void end_fd(const int *fd)
+static inline void end_fd(int *fd)
 {
-    close(*fd);
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
 }
+
+/* That is a long time: what is waited for comes before it has passed. */
+enum { LONG_NS = 2000000000 };
 
 static inline spt_thread_pool *new_pool(size_t n_threads)
 {
@@ -134,6 +139,28 @@ static inline spt_account account_of(const spt_depacketizer *of)
     return a;
 }
 
+/* Take all heaps of a stream, each waited for so long; returns how many are whole, and what there
+ * was instead of another one. */
+static inline size_t take_heaps(spt_recv_stream *stream, int64_t timeout_ns, spt_status *instead)
+{
+    spt_received_heap *heap;
+    size_t n = 0;
+    while ((*instead = spt_recv_stream_get(stream, timeout_ns, &heap)) == SPT_OK) {
+        n += heap->state == SPT_HEAP_COMPLETE;
+        spt_recv_stream_return(stream, heap);
+    }
+    return n;
+}
+
+/* The same until the end of the stream. */
+static inline size_t take_all_heaps(spt_recv_stream *stream)
+{
+    spt_status status;
+    size_t n = take_heaps(stream, LONG_NS, &status);
+    CHECK_EQUAL(status, SPT_DONE);
+    return n;
+}
+
 static inline spt_recv_stats stats_of(spt_recv_stream *stream)
 {
     spt_recv_stats now;
@@ -144,30 +171,55 @@ static inline spt_recv_stats stats_of(spt_recv_stream *stream)
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-/* One that listens on loopback, on a port of the system's choice, with so large a buffer. */
-static inline int listen_on_loopback(int *port, int buffer)
+static inline struct sockaddr_in on_loopback(int port)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return address;
+}
+
+/* One of a type on loopback, at a port of the system's choice, which does not wait for ever. */
+static inline int bind_to_loopback(int type, int *port)
+{
+    struct sockaddr_in address = on_loopback(0);
     socklen_t length = sizeof(address);
     struct timeval patience = {10, 0};
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+    REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0);
     REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
-    REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer)) == 0);
     REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0);
     *port = ntohs(address.sin_port);
     return fd;
 }
 
-/* One that sends to there. */
-static inline int connect_to_loopback(int port)
+/* One that receives datagrams, with so large a buffer. */
+static inline int listen_on_loopback(int *port, int buffer)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int fd = bind_to_loopback(SOCK_DGRAM, port);
+    REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof(buffer)) == 0);
+    return fd;
+}
+
+/* One that so many may connect to before it accepts. */
+static inline int listen_for_connections(int *port, int n)
+{
+    int fd = bind_to_loopback(SOCK_STREAM, port);
+    REQUIRE(listen(fd, n) == 0);
+    return fd;
+}
+
+/* One of a type that sends to there. */
+static inline int connect_as(int type, int port)
+{
+    struct sockaddr_in address = on_loopback(port);
+    int fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
     REQUIRE(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
     return fd;
+}
+
+static inline int connect_to_loopback(int port)
+{
+    return connect_as(SOCK_DGRAM, port);
 }
 
 /* One that sends to where nobody listens: the kernel refuses that, and it has an error then. */

@@ -25,9 +25,7 @@ static spt_recv_stream *receiver;
 static void end(void)
 {
     END(spt_recv_stream, receiver);
-    if (fd >= 0)
-        close(fd);
-    fd = -1;
+    end_fd(&fd);
 }
 
 /* A number of the file, in its byte order. */
@@ -183,7 +181,7 @@ static spt_status add_file(size_t n, const char *filter, spt_error *err)
 }
 
 /* Take all heaps, and return how many there are. */
-static uint64_t take_heaps(void)
+static uint64_t check_heaps(void)
 {
     uint64_t n = 0;
     spt_status status;
@@ -201,7 +199,7 @@ static uint64_t take_heaps(void)
 static uint64_t heaps_of_file(const char *filter)
 {
     REQUIRE(add_file(size, filter, NULL) == SPT_OK);
-    return take_heaps();
+    return check_heaps();
 }
 
 static spt_capture_stats counts(void)
@@ -353,7 +351,7 @@ TEST(a_file_that_ends_early_wherever_gives_what_was_before_that_and_says_where_i
                 CHECK(n < 24);
                 continue;
             }
-            uint64_t heaps = take_heaps();
+            uint64_t heaps = check_heaps();
             spt_recv_stats stats = stats_of(receiver);
             CHECK((stats.failure[0] != 0) == (stats.sys_errno == EBADMSG));
             if (n < last)
@@ -375,8 +373,7 @@ TEST(a_file_with_any_byte_changed_is_read_to_an_end)
                 spt_error err;
                 if (add_file(size, "", &err) != SPT_OK)
                     continue;
-                for (spt_received_heap *heap; spt_recv_stream_get(receiver, -1, &heap) == SPT_OK;)
-                    spt_recv_stream_return(receiver, heap);
+                (void)take_all_heaps(receiver);
                 CHECK(stats_of(receiver).captures.frames <= size / 16);
             }
             file[i] = before;
@@ -408,6 +405,6 @@ TEST(a_file_is_read_in_turns_by_who_asks_for_heaps_and_by_a_thread)
     END(spt_recv_stream, receiver);
     receiver = new_receiver(pool);
     REQUIRE(spt_recv_stream_add_udp_pcap(receiver, path, "", NULL) == SPT_OK);
-    CHECK_EQUAL(take_heaps(), 300);
+    CHECK_EQUAL(check_heaps(), 300);
     END(spt_recv_stream, receiver);
 }

@@ -16,7 +16,6 @@ enum {
     MEMBERS = 4,
     CHUNKS = 8, /* that there are */
     TIMESTAMP = 0x1600,
-    LONG_NS = 2000000000,
 };
 
 static spt_thread_pool *pool;
@@ -54,8 +53,7 @@ static void finish(void)
     for (int i = 0; i < CHUNKS; i++)
         free_chunk(&chunks[i]);
     for (int i = 0; i < MEMBERS; i++) {
-        close(out[i]);
-        out[i] = -1;
+        end_fd(&out[i]);
         packets[i].n = 0;
     }
 }

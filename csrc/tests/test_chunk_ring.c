@@ -5,7 +5,7 @@
 
 #include <poll.h>
 
-enum { LONG_NS = 2000000000, MANY = 20000 };
+enum { MANY = 20000 };
 
 static spt_chunk_ring *new_ring(size_t capacity)
 {

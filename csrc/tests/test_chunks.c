@@ -17,7 +17,6 @@ enum {
     CHUNKS = 12, /* that there are */
     EXTRA = 8,
     TIMESTAMP = 0x1600,
-    LONG_NS = 2000000000,
 };
 
 static spt_thread_pool *pool;
@@ -125,9 +124,8 @@ static void finish(void)
     for (int i = 0; i < CHUNKS; i++)
         free_chunk(&chunks[i]);
     for (int i = 0; i < 2; i++) {
-        close(listening[i]);
-        close(out[i]);
-        listening[i] = out[i] = -1;
+        end_fd(&listening[i]);
+        end_fd(&out[i]);
     }
 }
 

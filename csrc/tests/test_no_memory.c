@@ -161,8 +161,7 @@ static void send_in_the_process(void)
     MADE(receiver, spt_recv_stream_create(NULL, &how, &err));
     DONE(spt_recv_stream_add_inproc(receiver, queue, &err));
     spt_inproc_queue_destroy(queue);
-    for (spt_received_heap *got; spt_recv_stream_get(receiver, -1, &got) == SPT_OK;)
-        spt_recv_stream_return(receiver, got);
+    (void)take_all_heaps(receiver);
     CHECK_EQUAL(stats_of(receiver).account.packets, stats.packets + 1);
     spt_recv_stream_destroy(receiver);
 }
@@ -172,27 +171,13 @@ TEST(what_is_sent_in_the_process_is_counted_whichever_allocation_fails)
     run_short(send_in_the_process);
 }
 
-/* One that listens on loopback, for more connections than there are tries. */
-static int listen_for_connections(spt_endpoint *there)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof(address);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    REQUIRE(fd >= 0 && bind(fd, (struct sockaddr *)&address, length) == 0);
-    REQUIRE(listen(fd, 2 * TRIES) == 0);
-    REQUIRE(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
-    *there = (spt_endpoint){"127.0.0.1", ntohs(address.sin_port)};
-    return fd;
-}
-
 static void send_over_tcp(void)
 {
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    spt_endpoint there;
+    spt_endpoint there = {.host = "127.0.0.1"};
     spt_stream *stream;
     OWN(spt_heap) heap = make_heap();
-    OWN_FD int listening = listen_for_connections(&there);
+    OWN_FD int listening = listen_for_connections(&there.port, 2 * TRIES);
     MADE(stream, spt_stream_create_tcp(NULL, &there, &config, NULL, &err));
     CHECK(send_heaps(stream, heap));
     spt_stream_destroy(stream);
@@ -247,15 +232,12 @@ static void receive_over_tcp(void)
 {
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_recv_stream *stream;
-    spt_endpoint there;
+    int port;
     config.heaps.allow_out_of_order = true;
-    OWN_FD int listening = listen_for_connections(&there);
+    OWN_FD int listening = listen_for_connections(&port, 1);
     MADE(stream, spt_recv_stream_create(NULL, &config, &err));
     DONE(spt_recv_stream_add_tcp_socket(stream, listening, NULL, &err));
-    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)there.port)};
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    REQUIRE(connect(fd, (struct sockaddr *)&to, sizeof(to)) == 0);
+    int fd = connect_as(SOCK_STREAM, port);
     REQUIRE(send(fd, wanted, n_wanted, 0) == (ssize_t)n_wanted);
     close(fd);
     get_all(stream);

@@ -55,16 +55,11 @@ static void begin(size_t last_buffer)
     }
 }
 
-/* Take all heaps that are at a socket. */
+/* Take all heaps that are at a socket; returns how many are whole. */
 static uint64_t take(spt_recv_stream *receiver)
 {
-    spt_received_heap *got;
-    uint64_t n = 0;
-    for (; spt_recv_stream_get(receiver, 0, &got) == SPT_OK; n++) {
-        CHECK(got->state == SPT_HEAP_COMPLETE);
-        spt_recv_stream_return(receiver, got);
-    }
-    return n;
+    spt_status status;
+    return take_heaps(receiver, 0, &status);
 }
 
 /* To which receiver a flow goes. */

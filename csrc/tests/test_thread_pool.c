@@ -43,9 +43,7 @@ static void end(void)
         CHECK_EQUAL(jobs[i].overlap, 0);
     memset(jobs, 0, sizeof(jobs));
     END(spt_thread_pool, pool);
-    if (fd >= 0)
-        close(fd);
-    fd = -1;
+    end_fd(&fd);
 }
 
 static spti_wait job_run(spti_task *task)

@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <poll.h>
 
-enum { SIZE = 3000000, HEAPS = 5, LONG_NS = 2000000000, PAYLOAD = 1000 };
+enum { SIZE = 3000000, HEAPS = 5, PAYLOAD = 1000 };
 
 static spt_thread_pool *pool; /* or NULL: who sends and who gets does the work */
 static spt_stream *sender;
@@ -27,9 +27,7 @@ static void end(void)
     END(spt_recv_stream, receiver);
     END(spt_thread_pool, pool);
     END(spt_heap, heap);
-    if (other >= 0)
-        close(other);
-    other = -1;
+    end_fd(&other);
 }
 
 static void begin(size_t n_bytes)
@@ -59,33 +57,10 @@ static void begin_sender(int port, size_t packet_size)
     sender = NEW(spt_stream_create_tcp(pool, &there, &config, NULL, NULL));
 }
 
-static int open_socket(int port, bool connects)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    struct timeval patience = {10, 0};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    REQUIRE(fd >= 0);
-    REQUIRE(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) == 0);
-    const struct sockaddr *to = (struct sockaddr *)&address;
-    REQUIRE((connects ? connect(fd, to, sizeof(address)) : bind(fd, to, sizeof(address))) == 0);
-    return fd;
-}
-
-static int listen_for_one(int *port)
-{
-    struct sockaddr_in address;
-    socklen_t length = sizeof(address);
-    int fd = open_socket(0, false);
-    REQUIRE(listen(fd, 1) == 0 && getsockname(fd, (struct sockaddr *)&address, &length) == 0);
-    *port = ntohs(address.sin_port);
-    return fd;
-}
-
 /* A sender to the test itself. */
 static void begin_sender_to_test(size_t packet_size)
 {
-    int port, listening = listen_for_one(&port);
+    int port, listening = listen_for_connections(&port, 1);
     begin_sender(port, packet_size);
     other = accept(listening, NULL, NULL);
     REQUIRE(other >= 0);
@@ -104,18 +79,12 @@ static void make_one(uint64_t cnt)
     make_end_of(&packet, cnt, 0, PAYLOAD);
 }
 
-/* Get heaps until the stream ends; returns how many are whole. */
-static size_t get_all(void)
+/* Take one heap. */
+static void get_one(void)
 {
     spt_received_heap *got;
-    spt_status status;
-    size_t n = 0;
-    for (; (status = spt_recv_stream_get(receiver, LONG_NS, &got)) == SPT_OK;) {
-        n += got->state == SPT_HEAP_COMPLETE;
-        spt_recv_stream_return(receiver, got);
-    }
-    CHECK_EQUAL(status, SPT_DONE);
-    return n;
+    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
+    spt_recv_stream_return(receiver, got);
 }
 
 TEST(heaps_larger_than_all_buffers_come_through_whole)
@@ -127,7 +96,7 @@ TEST(heaps_larger_than_all_buffers_come_through_whole)
         REQUIRE(spt_stream_send_heap(sender, heap, &sent[i], NULL) == SPT_OK);
     if (pool == NULL) { /* each of them would wait for the other */
         END(spt_stream, sender);
-        CHECK_EQUAL(get_all(), 0);
+        CHECK_EQUAL(take_all_heaps(receiver), 0);
         return;
     }
     for (int i = 0; i < HEAPS; i++) {
@@ -145,13 +114,13 @@ TEST(heaps_larger_than_all_buffers_come_through_whole)
                 received.sockets.datagrams, stats.packets);
     CHECK(stats.waits > 0 && received.sockets.buffer_size > 0);
     END(spt_stream, sender);
-    CHECK_EQUAL(get_all(), 0, stats_of(receiver).sys_errno, 0);
+    CHECK_EQUAL(take_all_heaps(receiver), 0, stats_of(receiver).sys_errno, 0);
 }
 
 TEST(a_sender_is_told_where_nobody_listens)
 {
     int port;
-    close(listen_for_one(&port));
+    close(listen_for_connections(&port, 1));
     spt_endpoint nobody = {"localhost", port};
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     CHECK_REFUSED(SPT_ERR_SYSTEM, "is the receiver listening there?",
@@ -162,7 +131,7 @@ TEST(a_sender_is_told_where_nobody_listens)
     OWN_FD int datagrams = listen_on_loopback(&port, 4096);
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "not a TCP socket",
                   spt_stream_create_tcp_socket(NULL, datagrams, &config, &err));
-    OWN_FD int alone = open_socket(0, false);
+    OWN_FD int alone = bind_to_loopback(SOCK_STREAM, &port);
     CHECK_REFUSED(SPT_ERR_SYSTEM, "has to be connected",
                   spt_stream_create_tcp_socket(NULL, alone, &config, &err));
     receiver = new_receiver(NULL);
@@ -171,7 +140,7 @@ TEST(a_sender_is_told_where_nobody_listens)
     spt_receive_config none = {0};
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "max_size is 0",
                   spt_recv_stream_add_tcp_socket(receiver, alone, &none, &err));
-    OWN_FD int listening = listen_for_one(&port);
+    OWN_FD int listening = listen_for_connections(&port, 1);
     spt_endpoint taken = {"127.0.0.1", port};
     CHECK_REFUSED(SPT_ERR_SYSTEM, "in use", spt_recv_stream_add_tcp(receiver, &taken, NULL, &err));
 }
@@ -184,21 +153,20 @@ TEST(names_with_addresses_of_both_kinds_find_who_listens_at_one)
     sender = NEW(spt_stream_create_tcp(pool, &there, &config, NULL, NULL));
     send_and_wait(sender, heap, 1);
     END(spt_stream, sender);
-    CHECK_EQUAL(get_all(), 1);
+    CHECK_EQUAL(take_all_heaps(receiver), 1);
 }
 
 TEST(packets_are_found_however_they_are_cut_and_one_that_is_cut_off_is_counted)
 {
     begin(1);
-    other = open_socket(begin_receiver(65536), true);
+    other = connect_as(SOCK_STREAM, begin_receiver(65536));
     make_one(1);
     for (size_t i = 0; i < packet.size; i++)
         put(packet.bytes + i, 1);
     make_one(2);
     put(packet.bytes, packet.size - 1);
-    close(other);
-    other = -1;
-    CHECK_EQUAL(get_all(), 1);
+    end_fd(&other);
+    CHECK_EQUAL(take_all_heaps(receiver), 1);
     spt_recv_stats stats = stats_of(receiver);
     CHECK_EQUAL(stats.account.faults[SPT_FAULT_PAYLOAD], 1, stats.account.packets, 2,
                 stats.sys_errno, 0);
@@ -207,17 +175,14 @@ TEST(packets_are_found_however_they_are_cut_and_one_that_is_cut_off_is_counted)
 TEST(a_connection_that_is_reset_ends_the_stream_with_that_error)
 {
     begin(1);
-    other = open_socket(begin_receiver(65536), true);
+    other = connect_as(SOCK_STREAM, begin_receiver(65536));
     make_one(1);
     put(packet.bytes, packet.size);
-    spt_received_heap *got;
-    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
-    spt_recv_stream_return(receiver, got);
+    get_one();
     struct linger now = {1, 0};
     REQUIRE(setsockopt(other, SOL_SOCKET, SO_LINGER, &now, sizeof(now)) == 0);
-    close(other);
-    other = -1;
-    CHECK_EQUAL(get_all(), 0, stats_of(receiver).sys_errno, ECONNRESET);
+    end_fd(&other);
+    CHECK_EQUAL(take_all_heaps(receiver), 0, stats_of(receiver).sys_errno, ECONNRESET);
 }
 
 /* After a good packet something else comes. */
@@ -225,11 +190,11 @@ static void check_end(const void *bytes, size_t n, spt_fault fault)
 {
     end();
     begin(1);
-    other = open_socket(begin_receiver(2000), true);
+    other = connect_as(SOCK_STREAM, begin_receiver(2000));
     make_one(1);
     put(packet.bytes, packet.size);
     put(bytes, n);
-    CHECK_EQUAL(get_all(), 1);
+    CHECK_EQUAL(take_all_heaps(receiver), 1);
     spt_recv_stats stats = stats_of(receiver);
     CHECK_EQUAL(stats.account.faults[fault], 1, stats.account.packets, 2, stats.sys_errno, EPROTO);
     /* It does not read on: the sender is told, sooner or later. */
@@ -255,34 +220,30 @@ TEST(behind_what_does_not_say_how_long_it_is_nothing_is_looked_for)
 TEST(a_malformed_packet_that_says_how_long_it_is_is_passed_over)
 {
     begin(1);
-    other = open_socket(begin_receiver(65536), true);
+    other = connect_as(SOCK_STREAM, begin_receiver(65536));
     make_part(&packet, 1, 10, 0, 20); /* beyond its heap */
     make_end_of(&packet, 1, 0, 20);
     put(packet.bytes, packet.size);
     make_one(2);
     put(packet.bytes, packet.size);
-    close(other);
-    other = -1;
-    CHECK_EQUAL(get_all(), 1);
+    end_fd(&other);
+    CHECK_EQUAL(take_all_heaps(receiver), 1);
     CHECK_EQUAL(stats_of(receiver).account.faults[SPT_FAULT_BEYOND], 1);
 }
 
 TEST(a_reader_takes_one_connection_and_the_first)
 {
     begin(1);
-    int port, listening = listen_for_one(&port);
+    int port, listening = listen_for_connections(&port, 1);
     receiver = new_receiver(pool);
     REQUIRE(spt_recv_stream_add_tcp_socket(receiver, listening, NULL, NULL) == SPT_OK);
     CHECK_EQUAL(spt_recv_stream_port(receiver), port);
     close(listening);
-    other = open_socket(port, true);
+    other = connect_as(SOCK_STREAM, port);
     make_one(1);
     put(packet.bytes, packet.size);
-    spt_received_heap *got;
-    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
-    spt_recv_stream_return(receiver, got);
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    get_one();
+    struct sockaddr_in address = on_loopback(port);
     OWN_FD int second = socket(AF_INET, SOCK_STREAM, 0);
     CHECK_EQUAL(connect(second, (struct sockaddr *)&address, sizeof(address)), -1);
     CHECK_EQUAL(errno, ECONNREFUSED);
@@ -293,8 +254,7 @@ TEST(all_heaps_fail_once_the_receiver_is_gone)
     begin(PAYLOAD);
     begin_sender_to_test(9000);
     send_and_wait(sender, heap, -1);
-    close(other); /* with what came, unread: it resets the connection */
-    other = -1;
+    end_fd(&other); /* with what came, unread: it resets the connection */
     spt_completion sent = {0};
     spt_status status = SPT_OK;
     for (int i = 0; i < 1000 && status == SPT_OK; i++) {

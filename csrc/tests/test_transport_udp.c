@@ -19,10 +19,8 @@ static void end(void)
 {
     if (t != NULL)
         t->ops->destroy(t);
-    if (listening >= 0)
-        close(listening);
     t = NULL;
-    listening = -1;
+    end_fd(&listening);
 }
 
 static spt_udp_config zero_copy(void)
@@ -57,13 +55,6 @@ static void begin_from(int given)
     spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
     t = NEW(spti_transport_udp_socket(given, &endpoint, 1, &config, NULL));
     close(given);
-}
-
-/* Nobody listens any more. */
-static void stop_listening(void)
-{
-    close(listening);
-    listening = -1;
 }
 
 /* Send n packets of the sizes, each of one piece, in one batch. */
@@ -183,7 +174,7 @@ TEST(a_refused_connection_is_the_error_of_a_packet)
 TEST(a_sender_may_start_before_its_receiver)
 {
     begin();
-    stop_listening();
+    end_fd(&listening);
     for (int i = 0; i < 3; i++) {
         SEND(100, 101, 102, 103);
         for (int j = 0; j < 4; j++)
@@ -345,7 +336,7 @@ TEST(what_was_given_up_on_does_not_release_a_later_message)
 TEST(that_nobody_listens_is_not_taken_for_news)
 {
     begin_with(zero_copy());
-    stop_listening();
+    end_fd(&listening);
     t->handed++; /* one is out */
     REQUIRE(send(t->fd, "x", 1, 0) == 1);
     await_news();
