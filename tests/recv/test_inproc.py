@@ -116,19 +116,6 @@ async def test_a_sender_goes_on_as_soon_as_there_is_room(pool):
     await asyncio.wait_for(sent[10], 5)
 
 
-def test_what_is_no_packet_is_counted_and_what_follows_is_received(pool):
-    queue = st.InprocQueue()
-    for junk in (b"", b"S\x04", bytes(100), b"\xff" * 2000):
-        queue.add_packet(junk)
-    with send.InprocStream(None, [queue]) as sender:
-        sender.send_heap(make_heap(N_BYTES, 7))
-    queue.stop()
-    with recv.Stream(pool) as receiver:
-        receiver.add_inproc_reader(queue)
-        assert values(receiver) == [7]
-        assert receiver.stats.packets_malformed == 4
-
-
 def test_chunks_are_filled_from_a_queue():
     queue = st.InprocQueue()
     setup = chunks.Setup()

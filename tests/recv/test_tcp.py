@@ -106,23 +106,6 @@ def test_a_socket_that_is_connected_is_duplicated(pool):
     assert len(list(stream)) == 1
 
 
-def test_packets_of_any_size_cut_anywhere_are_found(pool):
-    stream, address = listening(pool)
-    chance = random.Random(1)
-    packets = [
-        ref_encode.packet(i, n, 0, bytes([i % 256]) * n, [])
-        for i, n in enumerate(chance.choices(range(1, 3000), k=200), 1)
-    ]
-    data = b"".join(packets)
-    with socket.create_connection(address) as sender:
-        sender.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        at = 0
-        while at < len(data):
-            at += sender.send(data[at : at + chance.randrange(1, 4000)])
-    assert [heap.cnt for heap in stream] == list(range(1, 201))
-    assert stream.stats.packets_received == stream.stats.packets_placed == 200
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_comes_is_counted_said_and_ends(pool, caplog, seed):
     stream, address = listening(pool, max_size=1000)
