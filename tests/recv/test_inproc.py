@@ -23,20 +23,14 @@ from support.loops import in_loop
 N_BYTES = 5000
 
 
-@pytest.fixture
-def pool():
-    with st.ThreadPool() as made:
-        yield made
-
-
 def values(stream):
     """The first sample of each heap that a stream gets until it ends."""
     return [bytes(heap.get_items()[0])[0] for heap in stream]
 
 
-def test_heaps_are_received_also_after_they_were_sent_until_the_queue_has_been_stopped(pool):
+def test_heaps_are_received_also_after_they_were_sent_until_the_queue_has_been_stopped(own_threads):
     queue = st.InprocQueue()
-    with send.InprocStream(pool, [queue]) as sender, recv.Stream(pool) as receiver:
+    with send.InprocStream(own_threads, [queue]) as sender, recv.Stream(own_threads) as receiver:
         assert sender.queues == [queue]
         sent = sum(sender.send_heap(make_heap(N_BYTES, i)) for i in range(5))
         receiver.add_inproc_reader(queue)
@@ -50,23 +44,23 @@ def test_heaps_are_received_also_after_they_were_sent_until_the_queue_has_been_s
         queue.add_packet(b"")
 
 
-def test_each_substream_has_a_queue(pool):
+def test_each_substream_has_a_queue(own_threads):
     queues = [st.InprocQueue(), st.InprocQueue()]
-    with send.InprocStream(pool, queues) as sender:
+    with send.InprocStream(own_threads, queues) as sender:
         for i in range(6):
             sender.send_heap(make_heap(N_BYTES, i), substream_index=i % 2)
     for i, queue in enumerate(queues):
         queue.stop()
-        with recv.Stream(pool) as receiver:
+        with recv.Stream(own_threads) as receiver:
             receiver.add_inproc_reader(queue)
             assert values(receiver) == [i, i + 2, i + 4]
 
 
 @in_loop
-async def test_coroutines_send_no_more_than_is_received(pool):
+async def test_coroutines_send_no_more_than_is_received(own_threads):
     queue = st.InprocQueue(max_packets=2, max_bytes=3000)
-    sender = spead_tutorial.send.asyncio.InprocStream(pool, [queue])
-    receiver = spead_tutorial.recv.asyncio.Stream(pool)
+    sender = spead_tutorial.send.asyncio.InprocStream(own_threads, [queue])
+    receiver = spead_tutorial.recv.asyncio.Stream(own_threads)
     first = sender.async_send_heap(make_heap(N_BYTES, 0))
     done, _ = await asyncio.wait([first], timeout=0.01)
     assert not done
@@ -83,7 +77,7 @@ async def test_coroutines_send_no_more_than_is_received(pool):
     assert raised.value.errno == errno.ECANCELED
 
 
-def test_a_full_queue_refuses_a_packet_and_says_what_to_do(pool):
+def test_a_full_queue_refuses_a_packet_and_says_what_to_do(own_threads):
     queue = st.InprocQueue(max_packets=1, max_bytes=100)
     queue.add_packet(bytearray(10))
     with pytest.raises(st.Full, match="raise its max_packets or max_bytes"):
@@ -91,25 +85,25 @@ def test_a_full_queue_refuses_a_packet_and_says_what_to_do(pool):
     with pytest.raises(ValueError, match="max_bytes is 100"):
         queue.add_packet(bytes(101))
     with pytest.raises(OSError, match="max_bytes of a queue is less") as raised:
-        send.InprocStream(pool, [queue]).send_heap(make_heap())
+        send.InprocStream(own_threads, [queue]).send_heap(make_heap())
     assert raised.value.errno == errno.EMSGSIZE
     for unusable in (-1, 1.5, "1"):
         with pytest.raises(TypeError):
             st.InprocQueue(max_packets=unusable)
     with pytest.raises(ValueError, match="at least one queue"):
-        send.InprocStream(pool, [])
+        send.InprocStream(own_threads, [])
     with pytest.raises(TypeError):
-        send.InprocStream(pool, [spead2.InprocQueue()])
+        send.InprocStream(own_threads, [spead2.InprocQueue()])
 
 
 @in_loop
-async def test_a_sender_goes_on_as_soon_as_there_is_room(pool):
+async def test_a_sender_goes_on_as_soon_as_there_is_room(own_threads):
     """Also where what receives has no room for more than a few heaps itself."""
     queue = st.InprocQueue(max_packets=10)
     receiver = recv.Stream(None, ring_config=recv.RingStreamConfig(heaps=1))
     receiver.add_inproc_reader(queue)
     config = send.StreamConfig(max_heaps=12)
-    sender = spead_tutorial.send.asyncio.InprocStream(pool, [queue], config)
+    sender = spead_tutorial.send.asyncio.InprocStream(own_threads, [queue], config)
     sent = [sender.async_send_heap(make_heap()) for _ in range(11)]
     await asyncio.wait_for(sent[9], 5)
     assert receiver.get_nowait().cnt == 1
@@ -126,7 +120,7 @@ def test_chunks_are_filled_from_a_queue():
     assert [present for _, present, *_ in setup.got()] == [[1] * chunks.HEAPS] * 2
 
 
-def test_packets_of_spead2_are_received_and_ours_by_spead2(pool):
+def test_packets_of_spead2_are_received_and_ours_by_spead2(own_threads):
     ours, theirs = st.InprocQueue(), spead2.InprocQueue()
     samples = np.arange(3000, dtype=np.int16)
     for module, queue in ((spead2.send, ours), (send, theirs)):
@@ -136,7 +130,7 @@ def test_packets_of_spead2_are_received_and_ours_by_spead2(pool):
             queue.add_packet(packet)
         queue.stop()
     for module, stream, queue in (
-        (st, recv.Stream(pool), ours),
+        (st, recv.Stream(own_threads), ours),
         (spead2, spead2.recv.Stream(spead2.ThreadPool()), theirs),
     ):
         stream.add_inproc_reader(queue)
@@ -146,7 +140,7 @@ def test_packets_of_spead2_are_received_and_ours_by_spead2(pool):
         assert np.array_equal(items["samples"].value, samples)
 
 
-def test_a_queue_is_of_no_use_in_a_child(pool):
+def test_a_queue_is_of_no_use_in_a_child(own_threads):
     queue = st.InprocQueue()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of threads, by Python 3.12

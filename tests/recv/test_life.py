@@ -14,7 +14,6 @@ import threading
 import tracemalloc
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,7 +23,7 @@ import spead_tutorial.recv.asyncio
 from spead_tutorial import recv
 from support import ROOT, ref_encode
 from support.loops import in_loop
-from support.processes import run_script
+from support.processes import resident_bytes, run_script
 from support.ref_encode import one_packet as heap
 from support.sockets import udp_socket
 
@@ -38,20 +37,6 @@ def full(pool: spead_tutorial.ThreadPool | None) -> recv.Stream:
     while stream.stats.worker_blocked == 0:
         os.sched_yield()
     return stream
-
-
-@pytest.fixture
-def threads() -> Iterator[spead_tutorial.ThreadPool]:
-    with spead_tutorial.ThreadPool() as threads:
-        yield threads
-
-
-@pytest.fixture(params=["", "without a thread"])
-def pool(
-    request: pytest.FixtureRequest, threads: spead_tutorial.ThreadPool
-) -> spead_tutorial.ThreadPool | None:
-    """Who reads."""
-    return None if request.param else threads
 
 
 @pytest.fixture
@@ -71,37 +56,37 @@ def udp(stream: recv.Stream, sender: socket.socket) -> None:
 # ---- Stopped and deleted ------------------------------------------------------------------------
 
 
-def test_streams_are_deleted_in_every_state(pool, sender):
-    recv.Stream(pool)
-    full(pool)
-    with_reader = recv.Stream(pool)
+def test_streams_are_deleted_in_every_state(thread_pool, sender):
+    recv.Stream(thread_pool)
+    full(thread_pool)
+    with_reader = recv.Stream(thread_pool)
     udp(with_reader, sender)
-    stopped = full(pool)
+    stopped = full(thread_pool)
     stopped.stop()
-    waiting = recv.Stream(pool, recv.StreamConfig(explicit_start=True))
+    waiting = recv.Stream(thread_pool, recv.StreamConfig(explicit_start=True))
     waiting.add_buffer_reader(heap(1))
     del with_reader, stopped, waiting
     gc.collect()
-    last = recv.Stream(pool)
+    last = recv.Stream(thread_pool)
     last.add_buffer_reader(heap(7))
     assert [heap.cnt for heap in last] == [7], "the pool does its work"
 
 
-def test_a_port_is_free_when_its_stream_has_gone(pool, sender):
-    stream = recv.Stream(pool)
+def test_a_port_is_free_when_its_stream_has_gone(thread_pool, sender):
+    stream = recv.Stream(thread_pool)
     udp(stream, sender)
     port = sender.getpeername()[1]
     with pytest.raises(OSError, match=rf"{port}.*in use: end what") as raised:
-        recv.Stream(pool).add_udp_reader(port, bind_hostname="127.0.0.1")
+        recv.Stream(thread_pool).add_udp_reader(port, bind_hostname="127.0.0.1")
     assert isinstance(raised.value, RuntimeError)
     assert raised.value.errno == errno.EADDRINUSE
     del stream
     gc.collect()
-    recv.Stream(pool).add_udp_reader(port, bind_hostname="127.0.0.1")
+    recv.Stream(thread_pool).add_udp_reader(port, bind_hostname="127.0.0.1")
 
 
-def test_a_with_block_stops_its_stream_which_takes_no_reader_then(pool, sender):
-    with recv.Stream(pool) as stream:
+def test_a_with_block_stops_its_stream_which_takes_no_reader_then(thread_pool, sender):
+    with recv.Stream(thread_pool) as stream:
         udp(stream, sender)
         sender.send(heap(1))
         assert stream.get().cnt == 1
@@ -113,7 +98,7 @@ def test_a_with_block_stops_its_stream_which_takes_no_reader_then(pool, sender):
     ):
         with pytest.raises(spead_tutorial.Stopped):
             use()
-    recv.Stream(pool).add_udp_reader(port, bind_hostname="127.0.0.1")
+    recv.Stream(thread_pool).add_udp_reader(port, bind_hostname="127.0.0.1")
 
 
 def test_a_stream_ends_with_its_pool(sender):
@@ -129,17 +114,17 @@ def test_a_stream_ends_with_its_pool(sender):
         recv.Stream(pool).add_buffer_reader(heap(1))
 
 
-def test_a_full_ring_keeps_no_other_stream_of_its_pool_waiting(threads):
-    blocked = full(threads)
-    other = recv.Stream(threads)
+def test_a_full_ring_keeps_no_other_stream_of_its_pool_waiting(own_threads):
+    blocked = full(own_threads)
+    other = recv.Stream(own_threads)
     other.add_buffer_reader(heap(5) + heap(6))
     assert [heap.cnt for heap in other] == [5, 6]
     assert [heap.cnt for heap in blocked] == list(range(20))
 
 
-def test_a_buffer_that_is_read_from_is_kept_until_the_stream_stops(pool):
+def test_a_buffer_that_is_read_from_is_kept_until_the_stream_stops(thread_pool):
     packets = bytearray(b"".join(heap(cnt) for cnt in range(20)))
-    stream = recv.Stream(pool)
+    stream = recv.Stream(thread_pool)
     stream.add_buffer_reader(packets)
     with pytest.raises(BufferError):
         packets.clear()
@@ -166,8 +151,8 @@ def test_a_stream_that_was_not_made_says_so():
 # ---- Threads ------------------------------------------------------------------------------------
 
 
-def test_threads_that_get_at_once_share_the_heaps(pool):
-    stream = recv.Stream(pool)
+def test_threads_that_get_at_once_share_the_heaps(thread_pool):
+    stream = recv.Stream(thread_pool)
     n = 500
     with ThreadPoolExecutor(8) as threads:
         shares = [threads.submit(lambda: [heap.cnt for heap in stream]) for _ in range(8)]
@@ -283,8 +268,8 @@ heap = full.get()
 # ---- asyncio ------------------------------------------------------------------------------------
 
 
-def test_a_stream_is_got_from_in_one_event_loop_after_another(pool, sender):
-    stream = recv.asyncio.Stream(pool)
+def test_a_stream_is_got_from_in_one_event_loop_after_another(thread_pool, sender):
+    stream = recv.asyncio.Stream(thread_pool)
     udp(stream, sender)
 
     async def leave_someone_waiting() -> None:
@@ -302,8 +287,8 @@ def test_a_stream_is_got_from_in_one_event_loop_after_another(pool, sender):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_a_loop_that_is_closed_while_someone_waits_keeps_no_heap(pool, sender):
-    stream = recv.asyncio.Stream(pool)
+def test_a_loop_that_is_closed_while_someone_waits_keeps_no_heap(thread_pool, sender):
+    stream = recv.asyncio.Stream(thread_pool)
     udp(stream, sender)
     loop = asyncio.new_event_loop()
     waiting = loop.create_task(stream.get())
@@ -320,8 +305,8 @@ def test_a_loop_that_is_closed_while_someone_waits_keeps_no_heap(pool, sender):
 
 
 @in_loop
-async def test_an_asyncio_stream_is_stopped_while_many_wait(pool, sender):
-    async with recv.asyncio.Stream(pool) as stream:
+async def test_an_asyncio_stream_is_stopped_while_many_wait(thread_pool, sender):
+    async with recv.asyncio.Stream(thread_pool) as stream:
         udp(stream, sender)
         waiting = [asyncio.ensure_future(stream.get()) for _ in range(10)]
         await asyncio.sleep(0)
@@ -337,9 +322,9 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_streams_that_have_gone_leave_nothing_open(pool, sender):
+def test_streams_that_have_gone_leave_nothing_open(thread_pool, sender):
     def use() -> None:
-        stream = recv.asyncio.Stream(pool)
+        stream = recv.asyncio.Stream(thread_pool)
         udp(stream, sender)
         sender.send(heap(1))
         asyncio.run(stream.get())
@@ -359,13 +344,8 @@ def test_streams_that_have_gone_leave_nothing_open(pool, sender):
     assert (descriptors(), threading.active_count()) == before
 
 
-def resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
 @pytest.mark.thorough
-def test_a_hundred_thousand_heaps_leave_nothing_behind(pool):
+def test_a_hundred_thousand_heaps_leave_nothing_behind(thread_pool):
     first = ref_encode.one_packet(1, b"", ref_encode.described())
     n_heaps, n_bytes = 5000, 2000
     # Every third one lacks a part.
@@ -376,7 +356,7 @@ def test_a_hundred_thousand_heaps_leave_nothing_behind(pool):
     tracemalloc.start()
     sizes = []
     for _ in range(20):
-        stream = recv.Stream(pool, ring_config=recv.RingStreamConfig(contiguous_only=False))
+        stream = recv.Stream(thread_pool, ring_config=recv.RingStreamConfig(contiguous_only=False))
         stream.add_buffer_reader(packets)
         group = spead_tutorial.ItemGroup()
         seen = 0

@@ -6,7 +6,6 @@ What becomes of packets, and of heaps that lack some, is tested in C, and by `te
 
 import os
 import socket
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 import spead_tutorial
 from spead_tutorial import recv
 from support import ref_encode
+from support.processes import resident_bytes
 from support.sockets import udp_socket
 
 
@@ -52,11 +52,6 @@ def test_what_the_kernel_dropped_is_counted_and_all_that_was_sent_is_accounted_f
     assert got == stats.heaps == stats.packets_placed
     assert stats.worker_blocked > 0
     assert (stats.longest_unread_ns > 0) == (not has_thread)
-
-
-def resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def test_a_heap_that_claims_to_be_large_takes_no_memory_before_it_arrives():

@@ -25,12 +25,6 @@ SIZE = 20_000
 UPPER = SIZE + 1000
 
 
-@pytest.fixture
-def threads():
-    with st.ThreadPool() as made:
-        yield made
-
-
 def packets(n, descriptors="none"):
     """Heaps of an item full of their count, one after the other, without an end."""
     stream, items = send.BytesStream(None), send.ItemGroup()
@@ -96,18 +90,18 @@ def test_arguments_that_make_no_pool_are_type_errors(module, arguments):
         module.MemoryPool(1, 1 << 60, 3, 4)
 
 
-def test_a_pool_that_is_refilled_is_made_by_position_or_by_name(threads):
+def test_a_pool_that_is_refilled_is_made_by_position_or_by_name(own_threads):
     named = {"lower": 1, "upper": 2, "max_free": 3, "initial": 4, "low_water": 2}
-    st.MemoryPool(threads, 1, 2, 3, 4, 2)
-    st.MemoryPool(threads, 1, 2, 3, 4, 2, st.MmapAllocator())
-    st.MemoryPool(thread_pool=threads, **named, allocator=None)
+    st.MemoryPool(own_threads, 1, 2, 3, 4, 2)
+    st.MemoryPool(own_threads, 1, 2, 3, 4, 2, st.MmapAllocator())
+    st.MemoryPool(thread_pool=own_threads, **named, allocator=None)
     with pytest.raises(TypeError):
-        st.MemoryPool(threads, 1, 2, 3, 4)
+        st.MemoryPool(own_threads, 1, 2, 3, 4)
     with pytest.raises(TypeError, match="thread_pool is None"):
         st.MemoryPool(thread_pool=None, **named)
-    threads.stop()
+    own_threads.stop()
     with pytest.raises(st.Stopped):
-        st.MemoryPool(threads, 1, 2, 3, 4, 2)
+        st.MemoryPool(own_threads, 1, 2, 3, 4, 2)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +113,9 @@ def test_a_pool_that_is_refilled_is_made_by_position_or_by_name(threads):
         (lambda _: st.MmapAllocator(-1), TypeError, "negative"),
     ],
 )
-def test_values_that_make_no_sense_are_named(threads, make, error, words):
+def test_values_that_make_no_sense_are_named(own_threads, make, error, words):
     with pytest.raises(error, match=words):
-        make(threads)
+        make(own_threads)
 
 
 # ---- Receiving into them ----
@@ -138,11 +132,11 @@ def test_values_that_make_no_sense_are_named(threads, make, error, words):
     }.values(),
 )
 def test_what_is_sent_is_received_and_can_be_written_to_unless_its_allocator_says_otherwise(
-    threads, make
+    own_threads, make
 ):
-    allocator, items = make(threads), st.ItemGroup()
+    allocator, items = make(own_threads), st.ItemGroup()
     for read_only in (False, True):
-        with new_stream(threads, allocator) as stream:
+        with new_stream(own_threads, allocator) as stream:
             stream.add_buffer_reader(packets(30, "stale"))
             held = []
             for cnt, heap in enumerate(stream, 1):
@@ -155,9 +149,9 @@ def test_what_is_sent_is_received_and_can_be_written_to_unless_its_allocator_say
         allocator.read_only = True
 
 
-def test_a_pool_counts_what_it_gave_and_what_is_in_use(threads):
+def test_a_pool_counts_what_it_gave_and_what_is_in_use(own_threads):
     pool = st.MemoryPool(1, UPPER, 4, 4)
-    with new_stream(threads, pool) as stream:
+    with new_stream(own_threads, pool) as stream:
         stream.add_buffer_reader(packets(3))
         held = list(stream)
     del held[1:]
@@ -166,10 +160,10 @@ def test_a_pool_counts_what_it_gave_and_what_is_in_use(threads):
     )
 
 
-def test_a_pool_that_runs_low_is_refilled(threads):
-    pool = st.MemoryPool(threads, 1, UPPER, 20, 0, 4)
+def test_a_pool_that_runs_low_is_refilled(own_threads):
+    pool = st.MemoryPool(own_threads, 1, UPPER, 20, 0, 4)
     wait_until(lambda: pool.stats.free == 4)
-    with new_stream(threads, pool, 10) as stream:
+    with new_stream(own_threads, pool, 10) as stream:
         stream.add_buffer_reader(packets(3))
         held = list(stream)
         wait_until(lambda: pool.stats.free == 4)
@@ -181,11 +175,11 @@ def test_a_pool_that_runs_low_is_refilled(threads):
 
 
 def test_an_empty_pool_is_spoken_of_by_whoever_gets_heaps_and_again_when_twice_as_often(
-    threads, caplog
+    own_threads, caplog
 ):
     pool = st.MemoryPool(1, UPPER, 0, 0)
     for n in (40, 39, 2):
-        with new_stream(threads, pool, n) as stream, caplog.at_level(logging.WARNING):
+        with new_stream(own_threads, pool, n) as stream, caplog.at_level(logging.WARNING):
             before = len(caplog.messages)
             stream.add_buffer_reader(packets(n))
             wait_until(lambda: stream.stats.heaps == n)  # noqa: B023
@@ -198,7 +192,7 @@ def test_an_empty_pool_is_spoken_of_by_whoever_gets_heaps_and_again_when_twice_a
     assert caplog.records[0].name == "spead_tutorial.recv"
     silent = st.MemoryPool(1, UPPER, 0, 0)
     silent.warn_on_empty = False
-    with new_stream(threads, silent, 5) as stream:
+    with new_stream(own_threads, silent, 5) as stream:
         stream.add_buffer_reader(packets(5))
         assert len(list(stream)) == silent.stats.empty == 5
     assert len(caplog.messages) == 2
@@ -206,12 +200,12 @@ def test_an_empty_pool_is_spoken_of_by_whoever_gets_heaps_and_again_when_twice_a
 
 @pytest.mark.parametrize("larger", [True, False])
 def test_heaps_that_are_larger_than_buffers_pass_by_and_it_is_said_once_of_smaller_ones_never(
-    threads, caplog, larger
+    own_threads, caplog, larger
 ):
     lower, upper = (1, SIZE - 1) if larger else (SIZE + 1, 2 * SIZE)
     pool = st.MemoryPool(lower, upper, 4, 4)
     for _ in range(2):
-        with new_stream(threads, pool) as stream:
+        with new_stream(own_threads, pool) as stream:
             stream.add_buffer_reader(packets(5))
             assert len(list(stream)) == 5
     assert caplog.messages == larger * [
@@ -244,15 +238,15 @@ def test_arrays_outlive_stream_pool_and_threads_and_nothing_outlives_them(order)
     assert alive() is None
 
 
-def test_a_child_of_the_process_may_let_go_of_arrays_and_pools(threads):
-    pool = st.MemoryPool(threads, 1, UPPER, 10, 2, 2)
-    with new_stream(threads, pool) as stream:
+def test_a_child_of_the_process_may_let_go_of_arrays_and_pools(own_threads):
+    pool = st.MemoryPool(own_threads, 1, UPPER, 10, 2, 2)
+    with new_stream(own_threads, pool) as stream:
         stream.add_buffer_reader(packets(1))
         array = array_of(stream.get())
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
-            del array, stream, pool, threads
+            del array, stream, pool, own_threads
             gc.collect()
             os._exit(0)
         os._exit(1)

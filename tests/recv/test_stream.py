@@ -25,18 +25,6 @@ N_SAMPLES = 20_000
 
 
 @pytest.fixture
-def threads():
-    with st.ThreadPool() as made:
-        yield made
-
-
-@pytest.fixture(params=["", "without a thread"])
-def pool(request, threads):
-    """Who reads."""
-    return None if request.param else threads
-
-
-@pytest.fixture
 def listening():
     """A socket with room for all that is sent."""
     with udp_socket() as made:
@@ -72,9 +60,12 @@ def in_memory(n):
 
 @pytest.mark.parametrize("gro", [True, False])
 def test_heaps_that_are_sent_over_udp_arrive_whole_in_order_and_are_accounted_for(
-    pool, listening, gro
+    thread_pool, listening, gro
 ):
-    with recv.Stream(pool) as receiver, send.UdpStream(pool, [listening.getsockname()]) as sender:
+    with (
+        recv.Stream(thread_pool) as receiver,
+        send.UdpStream(thread_pool, [listening.getsockname()]) as sender,
+    ):
         receiver.add_udp_reader(listening, gro=gro)
         send_heaps(sender, 20)
         items = st.ItemGroup()
@@ -104,9 +95,9 @@ def test_an_array_of_a_heap_outlives_the_stream_and_its_pool():
     assert first.tolist() == samples(0).tolist()
 
 
-def test_what_a_dropped_heap_lacks_is_said(pool, caplog):
+def test_what_a_dropped_heap_lacks_is_said(thread_pool, caplog):
     packets = in_memory(1)[: -1472 - 57]  # without the last packet but the end's
-    with recv.Stream(pool) as receiver, caplog.at_level(logging.WARNING):
+    with recv.Stream(thread_pool) as receiver, caplog.at_level(logging.WARNING):
         receiver.add_buffer_reader(packets)
         assert list(receiver) == []
         assert receiver.stats.incomplete_heaps_flushed == 1
@@ -115,29 +106,29 @@ def test_what_a_dropped_heap_lacks_is_said(pool, caplog):
     assert said.startswith("1 incomplete heap was dropped; of the last one, heap 1,")
 
 
-def test_counts_can_be_copied_and_pickled(pool):
-    with recv.Stream(pool) as receiver:
+def test_counts_can_be_copied_and_pickled(thread_pool):
+    with recv.Stream(thread_pool) as receiver:
         stats = receiver.stats
     stats.heaps = 3
     for other in (copy.copy(stats), copy.deepcopy(stats), pickle.loads(pickle.dumps(stats))):
         assert (other.heaps, other.config) == (3, stats.config)
 
 
-def test_packets_that_have_to_say_how_long_their_heap_is_are_missed_aloud(pool, caplog):
+def test_packets_that_have_to_say_how_long_their_heap_is_are_missed_aloud(thread_pool, caplog):
     sized = next(iter(send.PacketGenerator(send.Heap(), 1, 1472)))
     unsized = sized[:6] + b"\0\4" + sized[8:16] + sized[24:]  # without its second pointer
     config = recv.StreamConfig(allow_unsized_heaps=False)
-    with recv.Stream(pool, config) as receiver, caplog.at_level(logging.WARNING):
+    with recv.Stream(thread_pool, config) as receiver, caplog.at_level(logging.WARNING):
         receiver.add_buffer_reader(3 * unsized)
         assert list(receiver) == []
     assert [message.rpartition(": ")[2] for message in caplog.messages] == ["3"]
     assert "do not say how long their heap is" in caplog.text
 
 
-def test_a_socket_that_has_less_room_than_was_asked_for_is_said(pool, caplog):
+def test_a_socket_that_has_less_room_than_was_asked_for_is_said(thread_pool, caplog):
     allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
     most, too_much = min(allowed, 2**30 - 1), 2**31 - 1  # the kernel counts twice as many in an int
-    with recv.Stream(pool) as receiver, caplog.at_level(logging.WARNING):
+    with recv.Stream(thread_pool) as receiver, caplog.at_level(logging.WARNING):
         receiver.add_udp_reader(0, buffer_size=most, bind_hostname="127.0.0.1")
         assert caplog.messages == []
         receiver.add_udp_reader(0, buffer_size=too_much, bind_hostname="127.0.0.1")
@@ -146,31 +137,33 @@ def test_a_socket_that_has_less_room_than_was_asked_for_is_said(pool, caplog):
     assert said.endswith(f"{words} 'sysctl -w net.core.rmem_max={too_much}'")
 
 
-def test_what_cannot_be_delivered_by_the_same_socket_does_not_end_a_stream(pool, listening):
+def test_what_cannot_be_delivered_by_the_same_socket_does_not_end_a_stream(thread_pool, listening):
     with udp_socket() as nobody:
         address = nobody.getsockname()
     listening.connect(address)
-    with recv.Stream(pool) as receiver, socket.socket(type=socket.SOCK_DGRAM) as somebody:
+    with recv.Stream(thread_pool) as receiver, socket.socket(type=socket.SOCK_DGRAM) as somebody:
         receiver.add_udp_reader(listening)
         listening.send(b"refused, which the next call on the socket is told")
         somebody.bind(address)
         config = send.StreamConfig(max_packet_size=9000)
-        with send.UdpStream(pool, somebody, [listening.getsockname()], config) as sender:
+        with send.UdpStream(thread_pool, somebody, [listening.getsockname()], config) as sender:
             send_heaps(sender, 1)
         (heap,) = receiver
     assert heap.cnt == 1
 
 
-def test_where_the_system_chooses_the_port_a_warning_of_it_names_that(pool, caplog):
-    with recv.Stream(pool) as receiver, socket.socket(type=socket.SOCK_DGRAM) as somebody:
+def test_where_the_system_chooses_the_port_a_warning_of_it_names_that(thread_pool, caplog):
+    with recv.Stream(thread_pool) as receiver, socket.socket(type=socket.SOCK_DGRAM) as somebody:
         receiver.add_udp_reader(0, buffer_size=2**30, bind_hostname="127.0.0.1")
         (port,) = re.findall(r"buffer of port (\d+) has", caplog.text)
         with pytest.raises(OSError, match="in use"):
             somebody.bind(("127.0.0.1", int(port)))
 
 
-def test_a_socket_that_fails_ends_the_stream_and_that_is_said_once(pool, caplog, monkeypatch):
-    with recv.Stream(pool) as receiver:
+def test_a_socket_that_fails_ends_the_stream_and_that_is_said_once(
+    thread_pool, caplog, monkeypatch
+):
+    with recv.Stream(thread_pool) as receiver:
         counts = receiver._counts() | {"sys_errno": errno.EIO}
         monkeypatch.setattr(receiver, "_counts", lambda: counts)
     for _ in range(2):
@@ -180,12 +173,12 @@ def test_a_socket_that_fails_ends_the_stream_and_that_is_said_once(pool, caplog,
 
 
 def test_a_reader_takes_no_packet_that_is_longer_than_it_allows_whatever_others_do(
-    threads, listening
+    own_threads, listening
 ):
     items = group()
     items["samples"].value = samples(0)
     packets = list(send.PacketGenerator(items.get_heap(), 1, 1472))
-    with recv.Stream(threads) as receiver, udp_socket() as strict:
+    with recv.Stream(own_threads) as receiver, udp_socket() as strict:
         receiver.add_udp_reader(listening)
         receiver.add_udp_reader(strict, max_size=100)
         receiver.add_udp_reader(port := free_port(), max_size=100, bind_hostname="127.0.0.1")
@@ -200,10 +193,10 @@ def test_a_reader_takes_no_packet_that_is_longer_than_it_allows_whatever_others_
     assert stats.malformed_surplus == 2
 
 
-def test_other_tasks_have_their_turn_while_heaps_are_always_ready(threads):
+def test_other_tasks_have_their_turn_while_heaps_are_always_ready(own_threads):
     async def others_turns():
         config = recv.RingStreamConfig(heaps=400)
-        stream = recv_asyncio.Stream(threads, ring_config=config)
+        stream = recv_asyncio.Stream(own_threads, ring_config=config)
         stream.add_buffer_reader(in_memory(300))
         while stream.stats.heaps < 300:
             await asyncio.sleep(0)
@@ -237,9 +230,9 @@ def test_a_stream_without_a_thread_starts_none_and_reads_only_what_it_is_asked_f
         assert len(os.listdir("/proc/self/task")) == before
 
 
-def test_a_port_is_shared_by_streams_that_say_so_alone(pool):
+def test_a_port_is_shared_by_streams_that_say_so_alone(thread_pool):
     def listen(port, *, reuse_port=True):
-        made = recv.Stream(pool)
+        made = recv.Stream(thread_pool)
         made.add_udp_reader(port, 9200, 4 << 20, "127.0.0.1", reuse_port=reuse_port)
         return made
 

@@ -27,12 +27,6 @@ SAMPLES = np.arange(LARGE, dtype=np.int16)
 
 
 @pytest.fixture
-def pool():
-    with st.ThreadPool() as made:
-        yield made
-
-
-@pytest.fixture
 def acceptor():
     """A socket that listens."""
     with socket.create_server((HOST, 0)) as made:
@@ -82,11 +76,11 @@ def test_heaps_come_through_whole_from_ours_and_spead2_to_ours_and_spead2(
 
 
 @in_loop
-async def test_coroutines_connect_send_and_receive(pool):
-    receiver = spead_tutorial.recv.asyncio.Stream(pool)
+async def test_coroutines_connect_send_and_receive(own_threads):
+    receiver = spead_tutorial.recv.asyncio.Stream(own_threads)
     receiver.add_tcp_reader(0, bind_hostname=HOST)
     sender = await spead_tutorial.send.asyncio.TcpStream.connect(
-        pool, [("localhost", receiver.port)], send.StreamConfig(max_heaps=10), 100_000, HOST
+        own_threads, [("localhost", receiver.port)], send.StreamConfig(max_heaps=10), 100_000, HOST
     )
     futures = [sender.async_send_heap(make_heap(LARGE, i)) for i in range(5)]
     heaps = [await receiver.get() for _ in futures]
@@ -97,18 +91,18 @@ async def test_coroutines_connect_send_and_receive(pool):
         await receiver.get()
 
 
-def test_a_socket_that_is_connected_is_duplicated(pool):
-    stream, address = listening(pool)
+def test_a_socket_that_is_connected_is_duplicated(own_threads):
+    stream, address = listening(own_threads)
     with socket.create_connection(address) as given:
-        sender = send.TcpStream(pool, given)
+        sender = send.TcpStream(own_threads, given)
     sender.send_heap(make_heap(10))
     sender.close()
     assert len(list(stream)) == 1
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_whatever_comes_is_counted_said_and_ends(pool, caplog, seed):
-    stream, address = listening(pool, max_size=1000)
+def test_whatever_comes_is_counted_said_and_ends(own_threads, caplog, seed):
+    stream, address = listening(own_threads, max_size=1000)
     chance = random.Random(seed)
     data = bytearray(b"".join(ref_encode.packet(i, 500, 0, bytes(500), []) for i in range(1, 20)))
     for _ in range(1 + seed % 5):
@@ -127,8 +121,8 @@ def test_whatever_comes_is_counted_said_and_ends(pool, caplog, seed):
     assert ("did not say how long it is" in caplog.text) <= bool(stuck)
 
 
-def test_what_cannot_be_found_behind_a_broken_packet_is_said(pool, caplog):
-    stream, address = listening(pool)
+def test_what_cannot_be_found_behind_a_broken_packet_is_said(own_threads, caplog):
+    stream, address = listening(own_threads)
     with socket.create_connection(address) as sender:
         sender.sendall(b"GET / HTTP/1.1\r\n\r\n")
         with caplog.at_level(logging.ERROR):
@@ -138,7 +132,7 @@ def test_what_cannot_be_found_behind_a_broken_packet_is_said(pool, caplog):
 
 
 @pytest.mark.parametrize("without", [True, False], ids=["without a thread", "with one"])
-def test_the_connection_ends_with_the_stream_whoever_ended_that(pool, without):
+def test_the_connection_ends_with_the_stream_whoever_ended_that(own_threads, without):
     """A sender is not to wait for a stream that another reader has ended, or its pool."""
     own = None if without else st.ThreadPool()
     stream, address = listening(own)
@@ -154,45 +148,45 @@ def test_the_connection_ends_with_the_stream_whoever_ended_that(pool, without):
             sender.sendall(bytes(1 << 28))  # more than any buffer
 
 
-def test_errors_say_what_is_wrong(pool, acceptor):
+def test_errors_say_what_is_wrong(own_threads, acceptor):
     address = acceptor.getsockname()
     for endpoints in ([], [address, address]):
         with pytest.raises(ValueError, match="exactly one endpoint"):
-            send.TcpStream(pool, endpoints)
+            send.TcpStream(own_threads, endpoints)
     with socket.socket() as sock:
         with pytest.raises(OSError, match="has to be connected") as raised:
-            send.TcpStream(pool, sock)
+            send.TcpStream(own_threads, sock)
         assert raised.value.errno == errno.ENOTCONN
         sock.bind((HOST, 0))
         with pytest.raises(ConnectionRefusedError, match="is the receiver listening there"):
-            send.TcpStream(pool, [sock.getsockname()])
+            send.TcpStream(own_threads, [sock.getsockname()])
         with pytest.raises(ValueError, match="call its listen"):
-            recv.Stream(pool).add_tcp_reader(sock)
+            recv.Stream(own_threads).add_tcp_reader(sock)
     with pytest.raises(OSError, match="in use"):
-        recv.Stream(pool).add_tcp_reader(address[1], bind_hostname=HOST)
+        recv.Stream(own_threads).add_tcp_reader(address[1], bind_hostname=HOST)
     with socket.socket(type=socket.SOCK_DGRAM) as sock:
         for other in (sock, None):
             with pytest.raises(TypeError, match="TCP socket"):
-                send.TcpStream(pool, socket=other)
+                send.TcpStream(own_threads, socket=other)
         with pytest.raises(TypeError, match="TCP socket"):
-            recv.Stream(pool).add_tcp_reader(sock)
+            recv.Stream(own_threads).add_tcp_reader(sock)
     with pytest.raises(TypeError):
-        recv.Stream(pool).add_tcp_reader(-1)
+        recv.Stream(own_threads).add_tcp_reader(-1)
 
 
 @in_loop
-async def test_a_coroutine_is_told_where_nobody_listens(pool, acceptor):
+async def test_a_coroutine_is_told_where_nobody_listens(own_threads, acceptor):
     connect = spead_tutorial.send.asyncio.TcpStream.connect
     address = acceptor.getsockname()
     acceptor.close()
     with pytest.raises(ConnectionRefusedError):
-        await connect(pool, [address])
+        await connect(own_threads, [address])
     with pytest.raises(ValueError, match="exactly one endpoint"):
-        await connect(pool, [])
+        await connect(own_threads, [])
     with pytest.raises(TypeError, match="out of range"):
-        await connect(pool, [(HOST, address[1] + 65536)])
+        await connect(own_threads, [(HOST, address[1] + 65536)])
     with pytest.raises(ValueError, match="NUL"):
-        await connect(pool, [(f"{HOST}\0", address[1])])
+        await connect(own_threads, [(f"{HOST}\0", address[1])])
 
 
 def test_defaults_are_those_of_spead2():

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs as processes."""
 
+import os
 import re
 import shutil
 import signal
@@ -54,3 +55,9 @@ def wait_until_it_takes_signals(process: subprocess.Popen[str]) -> None:
         if caught is not None and int(caught[1], 16) & bit:
             return
         time.sleep(0.001)
+
+
+def resident_bytes() -> int:
+    """How much memory this process has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
