@@ -66,9 +66,7 @@ static inline spt_status wait_for(int i, int64_t timeout_ns)
 
 static inline spt_stats stats(void)
 {
-    spt_stats now;
-    spt_stream_stats(stream, &now);
-    return now;
+    return stats_of_sender(stream);
 }
 
 /* These are the heap counts of packets: CHECK_COUNTS(got, n_got, 1, 1, 2). */

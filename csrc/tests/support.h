@@ -11,6 +11,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -139,6 +140,13 @@ static inline spt_account account_of(const spt_depacketizer *of)
     return a;
 }
 
+static inline spt_received_heap *get_heap_of(spt_recv_stream *stream)
+{
+    spt_received_heap *heap;
+    REQUIRE(spt_recv_stream_get(stream, LONG_NS, &heap) == SPT_OK);
+    return heap;
+}
+
 /* Take all heaps of a stream, each waited for so long; returns how many are whole, and what there
  * was instead of another one. */
 static inline size_t take_heaps(spt_recv_stream *stream, int64_t timeout_ns, spt_status *instead)
@@ -166,6 +174,41 @@ static inline spt_recv_stats stats_of(spt_recv_stream *stream)
     spt_recv_stats now;
     spt_recv_stream_stats(stream, &now);
     check_account(&now.account);
+    return now;
+}
+
+static inline spt_stats stats_of_sender(spt_stream *stream)
+{
+    spt_stats now;
+    spt_stream_stats(stream, &now);
+    return now;
+}
+
+/* ---- Chunks ---------------------------------------------------------------------------------- */
+
+static inline void put_chunk(spt_chunk_ring *ring, spt_chunk *chunk)
+{
+    REQUIRE(spt_chunk_ring_put(ring, chunk, 0) == SPT_OK);
+}
+
+static inline spt_chunk *get_chunk_of(spt_chunk_ring *ring)
+{
+    spt_chunk *chunk;
+    REQUIRE(spt_chunk_ring_get(ring, LONG_NS, &chunk) == SPT_OK);
+    return chunk;
+}
+
+/* There are no more chunks: the ring has been stopped. */
+static inline void check_end_of(spt_chunk_ring *ring)
+{
+    spt_chunk *none;
+    CHECK_EQUAL(spt_chunk_ring_get(ring, LONG_NS, &none), SPT_DONE);
+}
+
+static inline spt_chunk_stats chunk_stats_of(spt_recv_stream *stream)
+{
+    spt_chunk_stats now;
+    spt_recv_stream_chunk_stats(stream, &now, NULL);
     return now;
 }
 
@@ -228,6 +271,12 @@ static inline int connect_to_nobody(int *port)
     int other = listen_on_loopback(port, 4096), fd = connect_to_loopback(*port);
     close(other);
     return fd;
+}
+
+/* Whether a descriptor is readable before so long. */
+static inline bool is_readable(int fd, int timeout_ms)
+{
+    return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, timeout_ms) == 1;
 }
 
 /* ---- Others ---------------------------------------------------------------------------------- */

@@ -120,7 +120,7 @@ TEST(a_running_stream_of_chunks_allocates_nothing)
     spt_chunk chunks[2], *chunk;
     for (int i = 0; i < 2; i++) {
         chunks[i] = make_chunk(IN_CHUNK * SMALL, IN_CHUNK, 1);
-        REQUIRE(spt_chunk_ring_put(how.free_ring, &chunks[i], 0) == SPT_OK);
+        put_chunk(how.free_ring, &chunks[i]);
     }
     REQUIRE(spt_recv_stream_add_memory(stream, bytes, n_bytes, NULL) == SPT_OK);
     long before = 0;

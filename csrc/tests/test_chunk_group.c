@@ -92,7 +92,7 @@ static void begin(int n_members, size_t n_chunks, size_t room, size_t max_chunks
     for (int i = 0; i < CHUNKS; i++)
         chunks[i] = make_chunk(MEMBERS * HEAP, MEMBERS, 1);
     for (size_t i = 0; i < n_chunks; i++)
-        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
+        put_chunk(free_ring, &chunks[i]);
     spt_chunk_group_config config = {max_chunks, lossless(), data_ring, free_ring};
     group = NEW(spt_chunk_group_create(&config, NULL));
     for (int i = 0; i < n_members; i++)
@@ -161,13 +161,6 @@ static spt_chunk_group_stats group_stats(void)
     return now;
 }
 
-static spt_chunk_stats chunk_stats(int member)
-{
-    spt_chunk_stats now;
-    spt_recv_stream_chunk_stats(members[member], &now, NULL);
-    return now;
-}
-
 /* What is present has the bytes of its heap. */
 static void check_bytes_of(const spt_chunk *chunk)
 {
@@ -181,19 +174,12 @@ static void check_bytes_of(const spt_chunk *chunk)
 /* The next chunk is this one, and so it says of its heaps. */
 static spt_chunk *check_chunk(int64_t id, const char *present)
 {
-    spt_chunk *chunk;
-    REQUIRE(spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK);
+    spt_chunk *chunk = get_chunk_of(data_ring);
     CHECK_EQUAL(chunk->chunk_id, id);
     for (size_t i = 0; i < MEMBERS; i++)
         CHECK_EQUAL(chunk->present[i], present[i] - '0');
     check_bytes_of(chunk);
     return chunk;
-}
-
-static void check_end(void)
-{
-    spt_chunk *none;
-    CHECK_EQUAL(spt_chunk_ring_get(data_ring, LONG_NS, &none), SPT_DONE);
 }
 
 /* ---- Together -------------------------------------------------------------------------------- */
@@ -208,11 +194,11 @@ TEST(members_fill_the_same_chunks_which_leave_in_order)
         receive(m);
     for (int64_t id = 0; id < 4; id++)
         check_chunk(id, "1111");
-    check_end();
+    check_end_of(data_ring);
     uint64_t handed_over = 0;
     for (int m = 0; m < MEMBERS; m++) {
         CHECK_EQUAL(stats_of(members[m]).account.heaps_complete, 4);
-        handed_over += chunk_stats(m).chunks;
+        handed_over += chunk_stats_of(members[m]).chunks;
     }
     CHECK_EQUAL(handed_over, 4);
 }
@@ -240,7 +226,7 @@ TEST(a_member_that_lags_is_made_to_leave_or_is_named_and_waited_for)
         wait_for_packets(0, 3);
         spt_account account = stats_of(members[0]).account;
         CHECK_EQUAL(account.heaps_evicted, 1, account.fates[SPT_LATE], 1);
-        CHECK_EQUAL(chunk_stats(0).too_old_heaps, 1, account.fates[SPT_NO_PLACE], 1);
+        CHECK_EQUAL(chunk_stats_of(members[0]).too_old_heaps, 1, account.fates[SPT_NO_PLACE], 1);
         return;
     }
     while (!group_stats().waits)
@@ -260,7 +246,7 @@ TEST(a_member_that_lags_is_made_to_leave_or_is_named_and_waited_for)
     spt_chunk_group_stop(group);
     check_chunk(4, "1100");
     check_chunk(5, "1100");
-    check_end();
+    check_end_of(data_ring);
     CHECK(group_stats().longest_member_wait_ns > 0 && !group_stats().waits);
 }
 
@@ -301,10 +287,10 @@ TEST(ids_far_apart_move_the_window_as_far_as_members_let_it)
         check_bytes_of(chunk);
         for (int m = 0; m < 2; m++)
             n[m] += chunk->present[m];
-        CHECK(spt_chunk_ring_put(free_ring, chunk, 0) == SPT_OK);
+        put_chunk(free_ring, chunk);
     }
     for (int m = 0; m < 2; m++)
-        CHECK_EQUAL(n[m] + chunk_stats(m).too_old_heaps, LENGTH(ids));
+        CHECK_EQUAL(n[m] + chunk_stats_of(members[m]).too_old_heaps, LENGTH(ids));
     CHECK(!lossless() || (n[0] == LENGTH(ids) && n[1] == LENGTH(ids)));
 }
 
@@ -322,7 +308,7 @@ TEST(stopping_a_member_stops_all_and_both_rings)
         wait_for_packets(m, 2);
     spt_recv_stream_stop(members[1]);
     check_chunk(0, "1100");
-    check_end();
+    check_end_of(data_ring);
     CHECK_EQUAL(spt_chunk_ring_put(free_ring, &chunks[5], 0), SPT_ERR_STOPPED);
     CHECK_EQUAL(spt_recv_stream_add_memory(members[2], "", 0, NULL), SPT_ERR_STOPPED);
     spt_chunk_group_stop(group);
@@ -423,7 +409,7 @@ TEST(what_cannot_be_is_refused_in_words)
 
     begin(0, CHUNKS, CHUNKS, 2);
     spt_chunk_group_stop(group);
-    check_end();
+    check_end_of(data_ring);
     CHECK_REFUSED(SPT_ERR_BUSY, "stopped", add_member(1, &err));
     spt_chunk_group_destroy(NULL);
 }

@@ -3,31 +3,11 @@
 #include "../src/chunk_ring.h"
 #include "support.h"
 
-#include <poll.h>
-
 enum { MANY = 20000 };
 
 static spt_chunk_ring *new_ring(size_t capacity)
 {
     return NEW(spt_chunk_ring_create(capacity, NULL));
-}
-
-static void put(spt_chunk_ring *ring, spt_chunk *chunk)
-{
-    REQUIRE(spt_chunk_ring_put(ring, chunk, 0) == SPT_OK);
-}
-
-static spt_chunk *get(spt_chunk_ring *ring)
-{
-    spt_chunk *chunk;
-    REQUIRE(spt_chunk_ring_get(ring, LONG_NS, &chunk) == SPT_OK);
-    return chunk;
-}
-
-static bool readable(int fd)
-{
-    struct pollfd pollfd = {.fd = fd, .events = POLLIN};
-    return poll(&pollfd, 1, 0) == 1;
 }
 
 TEST(chunks_come_out_in_the_order_in_which_they_went_in)
@@ -37,12 +17,12 @@ TEST(chunks_come_out_in_the_order_in_which_they_went_in)
     CHECK_EQUAL(spt_chunk_ring_capacity(ring), 3);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < 3; i++)
-            put(ring, &chunks[i]);
+            put_chunk(ring, &chunks[i]);
         CHECK_EQUAL(spt_chunk_ring_size(ring), 3);
         CHECK_EQUAL(spt_chunk_ring_put(ring, &chunks[3], 0), SPT_PENDING);
         CHECK_EQUAL(spt_chunk_ring_put(ring, &chunks[3], 1000000), SPT_PENDING);
         for (int i = 0; i < 3; i++)
-            CHECK(get(ring) == &chunks[i]);
+            CHECK(get_chunk_of(ring) == &chunks[i]);
         CHECK_EQUAL(spt_chunk_ring_get(ring, 0, &got), SPT_PENDING);
         CHECK_EQUAL(spt_chunk_ring_get(ring, 1000000, &got), SPT_PENDING);
     }
@@ -52,13 +32,13 @@ TEST(a_ring_that_is_stopped_gives_what_is_in_it_and_takes_no_more)
 {
     OWN(spt_chunk_ring) ring = new_ring(2);
     spt_chunk chunk = {0}, more = {0}, *got;
-    put(ring, &chunk);
+    put_chunk(ring, &chunk);
     spt_chunk_ring_stop(ring);
     CHECK_EQUAL(spt_chunk_ring_put(ring, &more, -1), SPT_ERR_STOPPED);
-    CHECK(get(ring) == &chunk);
+    CHECK(get_chunk_of(ring) == &chunk);
     CHECK_EQUAL(spt_chunk_ring_get(ring, -1, &got), SPT_DONE);
     spti_chunk_ring_put_last(ring, &more); /* what somebody had left */
-    CHECK(get(ring) == &more);
+    CHECK(get_chunk_of(ring) == &more);
     spt_chunk_ring_destroy(NULL);
 }
 
@@ -81,13 +61,13 @@ TEST(descriptors_are_readable_while_there_are_chunks_or_there_is_room)
     spt_chunk chunk = {0};
     int data = spt_chunk_ring_data_fd(ring), space = spt_chunk_ring_space_fd(ring);
     for (int round = 0; round < 2; round++) {
-        CHECK(!readable(data) && readable(space));
-        put(ring, &chunk);
-        CHECK(readable(data) && !readable(space));
-        get(ring);
+        CHECK(!is_readable(data, 0) && is_readable(space, 0));
+        put_chunk(ring, &chunk);
+        CHECK(is_readable(data, 0) && !is_readable(space, 0));
+        get_chunk_of(ring);
     }
     spt_chunk_ring_stop(ring);
-    CHECK(readable(data) && readable(space));
+    CHECK(is_readable(data, 0) && is_readable(space, 0));
 }
 
 static void count(void *user)
@@ -102,13 +82,13 @@ TEST(who_watches_is_told_once_there_is_what_was_not_there)
     int calls = 0;
     spti_chunk_watch watch = {.tell = count, .user = &calls};
     spti_chunk_ring_watch(ring, &watch);
-    put(ring, &chunk);
+    put_chunk(ring, &chunk);
     CHECK_EQUAL(calls, 0); /* nobody had wanted it */
     CHECK_EQUAL(spti_chunk_ring_try_put(ring, &more), SPT_PENDING);
-    get(ring);
+    get_chunk_of(ring);
     CHECK_EQUAL(calls, 1);
     CHECK_EQUAL(spti_chunk_ring_try_get(ring, &got), SPT_PENDING);
-    put(ring, &chunk);
+    put_chunk(ring, &chunk);
     CHECK_EQUAL(calls, 2);
     CHECK_EQUAL(spti_chunk_ring_try_put(ring, &more), SPT_PENDING);
     spt_chunk_ring_stop(ring);
@@ -141,7 +121,7 @@ TEST(chunks_go_round_between_threads_and_none_is_lost)
     for (int i = 0; i < 3; i++)
         REQUIRE(spt_chunk_ring_put(pair[0], &chunks[i], -1) == SPT_OK);
     for (int i = 0; i < MANY; i++) {
-        got = get(pair[1]);
+        got = get_chunk_of(pair[1]);
         got->chunk_id++;
         REQUIRE(spt_chunk_ring_put(pair[0], got, -1) == SPT_OK);
     }

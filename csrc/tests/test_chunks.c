@@ -7,7 +7,6 @@
 #include "make_packet.h"
 #include "support.h"
 
-#include <poll.h>
 #include <sched.h>
 
 enum {
@@ -162,7 +161,7 @@ static void begin(setup with)
         chunks[i] =
             make_chunk(HEAPS * HEAP, HEAPS * (with.packet > 0 ? HEAP / with.packet : 1), HEAPS);
     for (size_t i = 0; i < with.free_chunks; i++)
-        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
+        put_chunk(free_ring, &chunks[i]);
     stream = new_stream(with, data_ring);
     memset(&said, 0, sizeof(said));
     packets.n = 0;
@@ -182,13 +181,6 @@ static void read_on(void)
         CHECK(spt_recv_stream_get(stream, 0, &none) != SPT_OK);
 }
 
-static spt_chunk_stats chunk_stats(void)
-{
-    spt_chunk_stats now;
-    spt_recv_stream_chunk_stats(stream, &now, NULL);
-    return now;
-}
-
 static spt_account account(void)
 {
     return stats_of(stream).account;
@@ -203,18 +195,11 @@ static bool has_heap(const spt_chunk *chunk, uint64_t n)
     return true;
 }
 
-static spt_chunk *get_chunk(void)
-{
-    spt_chunk *chunk;
-    REQUIRE(spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK);
-    return chunk;
-}
-
 /* The next chunk is this one, and so it says of its heaps; those that are there have their bytes.
  */
 static spt_chunk *check_chunk(int64_t id, const char *present)
 {
-    spt_chunk *chunk = get_chunk();
+    spt_chunk *chunk = get_chunk_of(data_ring);
     CHECK_EQUAL(chunk->chunk_id, id, chunk->stream_id, 77);
     for (size_t i = 0; i < HEAPS; i++) {
         CHECK_EQUAL(chunk->present[i], present[i] - '0');
@@ -231,12 +216,6 @@ static void check_full_chunks(int64_t n)
         check_chunk(id, "1111");
 }
 
-static void check_end(void)
-{
-    spt_chunk *none;
-    CHECK_EQUAL(spt_chunk_ring_get(data_ring, LONG_NS, &none), SPT_DONE);
-}
-
 /* ---- Places ---------------------------------------------------------------------------------- */
 
 TEST(heaps_go_to_their_places_and_chunks_leave_in_order)
@@ -250,7 +229,7 @@ TEST(heaps_go_to_their_places_and_chunks_leave_in_order)
         for (uint8_t i = 0; i < HEAPS; i++)
             CHECK_EQUAL(chunk->extra[i], id * HEAPS + i + 1);
     }
-    check_end();
+    check_end_of(data_ring);
     uint64_t counted[2];
     spt_chunk_stats now;
     spt_recv_stream_chunk_stats(stream, &now, counted);
@@ -275,7 +254,7 @@ TEST(heaps_of_two_chunks_may_come_mixed_and_parts_in_any_order)
         }
     receive();
     check_full_chunks(2);
-    check_end();
+    check_end_of(data_ring);
 }
 
 TEST(skipped_chunks_come_out_empty_if_they_are_in_the_window)
@@ -290,8 +269,8 @@ TEST(skipped_chunks_come_out_empty_if_they_are_in_the_window)
     check_chunk(5, "1000");
     check_chunk(9, "0010");
     check_chunk(10, "0100");
-    check_end();
-    CHECK_EQUAL(chunk_stats().too_old_heaps, 1, account().fates[SPT_NO_PLACE], 2);
+    check_end_of(data_ring);
+    CHECK_EQUAL(chunk_stats_of(stream).too_old_heaps, 1, account().fates[SPT_NO_PLACE], 2);
 }
 
 TEST(an_incomplete_heap_is_written_and_not_present)
@@ -315,7 +294,7 @@ TEST(nothing_is_written_to_a_chunk_that_has_left)
     const uint8_t *data = check_chunk(0, "0000")->data;
     CHECK_EQUAL(data[HALF], 0);
     check_chunk(1, "1000");
-    check_end();
+    check_end_of(data_ring);
     CHECK_EQUAL(account().fates[SPT_LATE], 1, account().heaps_evicted, 1);
 }
 
@@ -336,11 +315,11 @@ TEST(packets_are_marked_where_each_has_a_byte)
         if (i > 0)
             append_half(0, 1);
         receive();
-        const spt_chunk *chunk = get_chunk();
+        const spt_chunk *chunk = get_chunk_of(data_ring);
         CHECK_EQUAL(chunk->present_size, 2 * HEAPS);
         CHECK_BYTES(chunk->present, marks[i], sizeof(marks[i]));
-        check_end();
-        CHECK_EQUAL(chunk_stats().misplaced_heaps, i == 2);
+        check_end_of(data_ring);
+        CHECK_EQUAL(chunk_stats_of(stream).misplaced_heaps, i == 2);
     }
 }
 
@@ -354,8 +333,9 @@ TEST(a_heap_that_the_place_function_does_not_want_is_refused)
     append_heap(2);
     receive();
     check_chunk(0, "1010");
-    check_end();
-    CHECK_EQUAL(chunk_stats().rejected_heaps, 1, chunk_stats().misplaced_heaps, 0);
+    check_end_of(data_ring);
+    CHECK_EQUAL(chunk_stats_of(stream).rejected_heaps, 1, chunk_stats_of(stream).misplaced_heaps,
+                0);
     CHECK_EQUAL(account().fates[SPT_NO_PLACE], 2);
 }
 
@@ -388,9 +368,10 @@ TEST(a_place_that_there_is_not_is_refused_and_said_and_others_are_not_touched)
         receive();
         const spt_chunk *chunk = check_chunk(0, about == 0 ? "0110" : "1010");
         CHECK_BYTES((uint8_t *)chunk->data + about * HEAP, nothing, HEAP);
-        check_end();
-        CHECK_EQUAL(chunk_stats().rejected_heaps, 1, chunk_stats().misplaced_heaps, 1);
-        CHECK_WORDS(chunk_stats().misplaced, wrong[i].what);
+        check_end_of(data_ring);
+        CHECK_EQUAL(chunk_stats_of(stream).rejected_heaps, 1,
+                    chunk_stats_of(stream).misplaced_heaps, 1);
+        CHECK_WORDS(chunk_stats_of(stream).misplaced, wrong[i].what);
         (void)account();
     }
 }
@@ -430,12 +411,12 @@ TEST(the_worker_waits_for_a_free_chunk_and_loses_nothing)
     receive();
     for (int64_t id = 0; id < 6; id++) {
         spt_chunk *chunk = check_chunk(id, "1111");
-        while (chunk_stats().chunk_waits == (uint64_t)id && id < 5)
+        while (chunk_stats_of(stream).chunk_waits == (uint64_t)id && id < 5)
             read_on(); /* until it misses this one */
-        REQUIRE(spt_chunk_ring_put(free_ring, chunk, 0) == SPT_OK);
+        put_chunk(free_ring, chunk);
     }
-    check_end();
-    spt_chunk_stats now = chunk_stats();
+    check_end_of(data_ring);
+    spt_chunk_stats now = chunk_stats_of(stream);
     CHECK_EQUAL(now.chunk_waits, 5, now.longest_chunk_wait_ns > 0, true, now.room_waits, 0);
     CHECK_EQUAL(said.asked, 6 * HEAPS); /* what waited was not asked for twice */
     CHECK_EQUAL(account().packets, packets.n, account().heaps_complete, 6 * HEAPS);
@@ -447,11 +428,11 @@ TEST(the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing)
     append_heaps(0, 6 * HEAPS);
     append_stop();
     receive();
-    while (chunk_stats().room_waits == 0)
+    while (chunk_stats_of(stream).room_waits == 0)
         read_on();
     check_full_chunks(6);
-    check_end();
-    CHECK(chunk_stats().longest_room_wait_ns > 0);
+    check_end_of(data_ring);
+    CHECK(chunk_stats_of(stream).longest_room_wait_ns > 0);
     CHECK(stats_of(stream).ring_waits > 0 && stats_of(stream).longest_ring_wait_ns > 0);
     CHECK_EQUAL(account().heaps_complete, 6 * HEAPS);
 }
@@ -465,7 +446,7 @@ TEST(the_end_does_not_wait_for_room)
     while (account().heaps_dropped == 0 && account().packets < packets.n)
         read_on(); /* nobody gets a chunk meanwhile */
     check_full_chunks(3);
-    check_end();
+    check_end_of(data_ring);
 }
 
 TEST(a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_rings)
@@ -475,12 +456,12 @@ TEST(a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_rings)
     append_half(HEAPS, 0);
     append_heap(2 * HEAPS); /* waits: there is no chunk for it */
     receive();
-    while (chunk_stats().chunk_waits == 0)
+    while (chunk_stats_of(stream).chunk_waits == 0)
         read_on();
     spt_recv_stream_stop(stream);
     check_chunk(0, "1000");
     check_chunk(1, "0000");
-    check_end();
+    check_end_of(data_ring);
     CHECK_EQUAL(spt_chunk_ring_put(free_ring, &chunks[5], 0), SPT_ERR_STOPPED);
     CHECK_EQUAL(account().packets, 3);
     spt_recv_stream_stop(stream);
@@ -568,9 +549,10 @@ TEST(two_readers_that_both_wait_go_on)
     for (uint64_t n = 0; n < 6 * HEAPS; n++)
         send_heap(n % 2, n);
     for (int i = 0; i < 6; i++) {
-        while (chunk_stats().chunk_waits == (uint64_t)i && account().packets < 2 * 6 * HEAPS)
+        while (chunk_stats_of(stream).chunk_waits == (uint64_t)i &&
+               account().packets < 2 * 6 * HEAPS)
             read_on();
-        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
+        put_chunk(free_ring, &chunks[i]);
     }
     while (account().packets < 2 * 6 * HEAPS)
         read_on(); /* until all have come, of both */
@@ -595,15 +577,13 @@ TEST_ONCE(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
     OWN(spt_recv_stream) other = new_stream(two, other_ring);
     REQUIRE(spt_recv_stream_add_memory(other, packets.bytes, packets.at[packets.n], NULL) ==
             SPT_OK);
-    spt_chunk_stats now = {0};
-    while (now.chunk_waits == 0)
-        spt_recv_stream_chunk_stats(other, &now, NULL);
+    while (chunk_stats_of(other).chunk_waits == 0)
+        continue;
 
     spt_chunk_ring_stop(data_ring);
     send_heap(0, 3 * HEAPS); /* for which one would have to go there */
     for (int64_t id = 0; id < 2; id++) {
-        spt_chunk *chunk;
-        REQUIRE(spt_chunk_ring_get(other_ring, LONG_NS, &chunk) == SPT_OK);
+        const spt_chunk *chunk = get_chunk_of(other_ring);
         CHECK_EQUAL(chunk->chunk_id, id);
         CHECK(has_heap(chunk, (uint64_t)id * HEAPS));
     }
@@ -615,7 +595,7 @@ TEST(what_is_held_when_a_stream_ends_is_counted)
     add_socket(0, 1);
     for (uint64_t n = 0; n < 4; n++)
         send_heap(0, n);
-    while (chunk_stats().chunk_waits == 0)
+    while (chunk_stats_of(stream).chunk_waits == 0)
         read_on();
     spt_recv_stream_stop(stream);
     spt_recv_stats now = stats_of(stream);
@@ -627,7 +607,7 @@ TEST(what_is_held_when_a_stream_ends_is_counted)
 
 static void *get_one(void *id)
 {
-    *(int64_t *)id = get_chunk()->chunk_id;
+    *(int64_t *)id = get_chunk_of(data_ring)->chunk_id;
     return NULL;
 }
 
@@ -641,7 +621,7 @@ static void begin_without_stream(void)
     data_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
     free_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
     for (int i = 0; i < CHUNKS; i++)
-        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[i], 0) == SPT_OK);
+        put_chunk(free_ring, &chunks[i]);
 }
 
 TEST(who_waits_for_a_chunk_before_there_is_a_stream_gets_it)
@@ -660,20 +640,20 @@ TEST(who_waits_for_a_chunk_before_there_is_a_stream_gets_it)
 TEST(the_descriptor_tells_when_to_ask_from_before_there_is_a_stream)
 {
     begin_without_stream();
-    struct pollfd to_poll = {.fd = spt_chunk_ring_data_fd(data_ring), .events = POLLIN};
-    CHECK_EQUAL(poll(&to_poll, 1, 0), 0);
+    int data = spt_chunk_ring_data_fd(data_ring);
+    CHECK(!is_readable(data, 0));
     stream = new_stream(plenty, data_ring);
     add_socket(0, 2);
     spt_chunk *chunk;
     int got = 0;
     for (uint64_t n = 0; n < 3 * HEAPS; n++)
         send_heap(0, n);
-    while (account().packets < 2 * 3 * HEAPS || poll(&to_poll, 1, 0) == 1)
-        if (poll(&to_poll, 1, 0) == 1)
+    while (account().packets < 2 * 3 * HEAPS || is_readable(data, 0))
+        if (is_readable(data, 0))
             got += spt_chunk_ring_get(data_ring, 0, &chunk) == SPT_OK;
     CHECK_EQUAL(got, 1);
     spt_recv_stream_stop(stream);
-    CHECK_EQUAL(poll(&to_poll, 1, 0), 1);
+    CHECK(is_readable(data, 0));
 }
 
 TEST(streams_that_fill_chunks_for_the_same_ring_are_all_read)
@@ -686,9 +666,9 @@ TEST(streams_that_fill_chunks_for_the_same_ring_are_all_read)
             SPT_OK);
     uint64_t sum = 0;
     for (int i = 0; i < 2 * 3; i++)
-        sum += (uint64_t)get_chunk()->chunk_id;
+        sum += (uint64_t)get_chunk_of(data_ring)->chunk_id;
     CHECK_EQUAL(sum, 2 * (0 + 1 + 2));
-    check_end();
+    check_end_of(data_ring);
 }
 
 /* Whichever allocation fails: what was said of a heap that waits is not believed of the next one,
@@ -710,9 +690,9 @@ TEST(a_heap_that_waits_and_finds_no_memory_then_leaves_no_place_to_the_next)
         make_end_of(&made, HEAPS, 0, HALF);
         fail_once(n);
         send_made(0);
-        while (chunk_stats().chunk_waits < 1 && account().packets < 2)
+        while (chunk_stats_of(stream).chunk_waits < 1 && account().packets < 2)
             read_on();
-        REQUIRE(spt_chunk_ring_put(free_ring, &chunks[1], 0) == SPT_OK);
+        put_chunk(free_ring, &chunks[1]);
         while (account().packets < 2)
             read_on();
         failed = stop_failing();

@@ -154,8 +154,7 @@ static void send_in_the_process(void)
     MADE(stream, spt_stream_create_inproc(NULL, &queue, 1, &config, &err));
     if (!send_heaps(stream, heap)) /* there was no memory for a packet, which is not there */
         CHECK(has_failed());
-    spt_stats stats;
-    spt_stream_stats(stream, &stats);
+    spt_stats stats = stats_of_sender(stream);
     spt_stream_destroy(stream);
     spt_inproc_queue_stop(queue);
     MADE(receiver, spt_recv_stream_create(NULL, &how, &err));

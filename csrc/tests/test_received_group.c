@@ -54,8 +54,7 @@ static size_t receive(spt_heap *heap, void (*look)(void))
     OWN(spt_recv_stream) receiver = new_receiver(pool);
     size_t size = packets_of(heap, packets, sizeof(packets));
     REQUIRE(spt_recv_stream_add_memory(receiver, packets, size, NULL) == SPT_OK);
-    spt_received_heap *received;
-    REQUIRE(spt_recv_stream_get(receiver, -1, &received) == SPT_OK);
+    spt_received_heap *received = get_heap_of(receiver);
     size_t undescribed = update(received);
     if (look != NULL)
         look();

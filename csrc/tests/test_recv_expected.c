@@ -183,7 +183,7 @@ static void begin_filling(filler *f, size_t packet, bool shared, bool any_order)
     f->empty = NEW(spt_chunk_ring_create(CHUNKS, NULL));
     for (int i = 0; i < CHUNKS; i++) {
         f->chunks[i] = make_chunk(2 * LONGEST, 2 * MARKS, 1);
-        REQUIRE(spt_chunk_ring_put(f->empty, &f->chunks[i], 0) == SPT_OK);
+        put_chunk(f->empty, &f->chunks[i]);
     }
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.allow_out_of_order = any_order;

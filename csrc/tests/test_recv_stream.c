@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 
@@ -100,18 +99,11 @@ static void check_heap(const spt_received_heap *got, uint64_t cnt)
     CHECK_BYTES(got->payload, value, SIZE);
 }
 
-static spt_received_heap *get_heap(void)
-{
-    spt_received_heap *got;
-    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
-    return got;
-}
-
 /* The next heaps are these. */
 static void check_heaps(uint64_t first, uint64_t last)
 {
     for (uint64_t cnt = first; cnt <= last; cnt++) {
-        spt_received_heap *got = get_heap();
+        spt_received_heap *got = get_heap_of(receiver);
         check_heap(got, cnt);
         spt_recv_stream_return(receiver, got);
     }
@@ -232,7 +224,7 @@ TEST(a_heap_that_is_cut_off_is_incomplete_or_dropped_and_counted)
         add_memory(n_bytes - 49 - 8 - 1472);
         check_heaps(1, 29);
         if (!dropped) {
-            spt_received_heap *got = get_heap();
+            spt_received_heap *got = get_heap_of(receiver);
             CHECK_EQUAL(got->state, SPT_HEAP_INCOMPLETE);
             spt_recv_stream_return(receiver, got);
         }
@@ -269,19 +261,19 @@ TEST(a_stream_that_is_to_be_started_reads_nothing_before)
 TEST(the_descriptor_is_readable_while_there_is_something_to_get)
 {
     begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
-    struct pollfd event = {.fd = spt_recv_stream_fd(receiver), .events = POLLIN};
-    CHECK_EQUAL(get_none(0), SPT_PENDING, poll(&event, 1, 0), 0);
-    CHECK_EQUAL(spt_recv_stream_fd(receiver), event.fd, poll(&event, 1, 0), 0); /* asked again */
+    int fd = spt_recv_stream_fd(receiver);
+    CHECK_EQUAL(get_none(0), SPT_PENDING, is_readable(fd, 0), false);
+    CHECK_EQUAL(spt_recv_stream_fd(receiver), fd, is_readable(fd, 0), false); /* asked again */
     for (uint64_t cnt = 1; cnt <= 6; cnt += 2) {
         send_heaps(cnt, cnt + 1);
         for (uint64_t i = 0; i < 2; i++) {
-            REQUIRE(poll(&event, 1, 2000) == 1);
+            REQUIRE(is_readable(fd, 2000));
             check_heaps(cnt + i, cnt + i);
         }
-        CHECK_EQUAL(get_none(0), SPT_PENDING, poll(&event, 1, 0), 0);
+        CHECK_EQUAL(get_none(0), SPT_PENDING, is_readable(fd, 0), false);
     }
     spt_recv_stream_stop(receiver);
-    CHECK_EQUAL(poll(&event, 1, 2000), 1, get_none(0), SPT_DONE, poll(&event, 1, 0), 1);
+    CHECK_EQUAL(is_readable(fd, 2000), true, get_none(0), SPT_DONE, is_readable(fd, 0), true);
 }
 
 TEST(how_long_nobody_read_is_counted_but_for_when_an_event_loop_would)
@@ -297,10 +289,10 @@ TEST(how_long_nobody_read_is_counted_but_for_when_an_event_loop_would)
     CHECK_EQUAL(stats().longest_unread_ns > before, check_case == 1);
 
     begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
-    struct pollfd event = {.fd = spt_recv_stream_fd(receiver), .events = POLLIN};
+    int fd = spt_recv_stream_fd(receiver);
     CHECK_EQUAL(get_none(0), SPT_PENDING);
     before = stats().longest_unread_ns;
-    CHECK_EQUAL(poll(&event, 1, (int)(before / 1000000) + 2), 0, get_none(0), SPT_PENDING);
+    CHECK_EQUAL(is_readable(fd, (int)(before / 1000000) + 2), false, get_none(0), SPT_PENDING);
     CHECK_EQUAL(stats().longest_unread_ns, before);
 }
 
@@ -608,7 +600,7 @@ TEST(the_memory_of_heaps_goes_back_with_them_after_the_end_too)
     begin_counted(4, false);
     spt_received_heap *got[4];
     for (int i = 0; i < 4; i++)
-        got[i] = get_heap();
+        got[i] = get_heap_of(receiver);
     spt_recv_stream_return(receiver, got[0]); /* perhaps before the end, */
     CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
     for (int i = 1; i < 4; i++) /* and after it */

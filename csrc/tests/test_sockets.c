@@ -122,7 +122,6 @@ static bool make_sender(void)
 static uint64_t send_all(spt_heap *heap)
 {
     spt_completion sent[HEAPS] = {0};
-    spt_stats stats;
     uint64_t bytes = 0;
     bool good = true;
     for (int i = 0; i < HEAPS; i++)
@@ -136,7 +135,7 @@ static uint64_t send_all(spt_heap *heap)
     }
     if (child > 0)
         CHECK(kill(child, SIGKILL) == 0 && waitpid(child, NULL, 0) == child);
-    spt_stream_stats(sender, &stats);
+    spt_stats stats = stats_of_sender(sender);
     CHECK_EQUAL(stats.heaps, HEAPS, stats.bytes, bytes, stats.errors > 0, !good);
     CHECK_EQUAL(stats.errors, good ? 0 : stats.errors_by_errno[failing_errno]);
     CHECK_EQUAL(stats.packets + stats.errors, HEAPS * PACKETS);

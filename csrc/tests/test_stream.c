@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <poll.h>
 #include <time.h>
 
 enum { LONG = 3000, MANY = 20000 };
@@ -270,18 +269,17 @@ TEST(polling_gives_completions_in_order_and_announces_them)
     spt_completion many[100] = {0}, *done[7];
     size_t next = 0;
     begin(polled(100), 8);
-    struct pollfd readable = {.fd = spt_stream_fd(stream), .events = POLLIN};
     for (int i = 0; i < 100; i++)
         REQUIRE(spt_stream_send_heap(stream, heap, &many[i], NULL) == SPT_OK);
     while (next < 100) {
-        REQUIRE(poll(&readable, 1, 60000) == 1);
+        REQUIRE(is_readable(spt_stream_fd(stream), 60000));
         for (size_t n = 7; n == 7;) {
             n = spt_stream_poll(stream, done, 7);
             for (size_t i = 0; i < n; i++)
                 CHECK(done[i] == &many[next++]);
         }
     }
-    CHECK_EQUAL(poll(&readable, 1, 0), 0, spt_stream_poll(stream, done, 7), 0);
+    CHECK_EQUAL(is_readable(spt_stream_fd(stream), 0), false, spt_stream_poll(stream, done, 7), 0);
     END(spt_stream, stream);
 }
 
@@ -414,7 +412,6 @@ static void *poll_and_send(void *arg)
     sender *s = arg;
     spt_completion all[N] = {0}, *done[N], *idle[N];
     size_t n_idle = N;
-    struct pollfd readable = {.fd = spt_stream_fd(s->stream), .events = POLLIN};
     for (int i = 0; i < N; i++)
         idle[i] = &all[i];
     for (int i = 0; i < MANY / 4 || n_idle < N;) {
@@ -425,7 +422,7 @@ static void *poll_and_send(void *arg)
             if (++i % 7 == 0)
                 spt_stream_cancel(s->stream, c);
         }
-        REQUIRE(poll(&readable, 1, 60000) == 1);
+        REQUIRE(is_readable(spt_stream_fd(s->stream), 60000));
         for (size_t n = N; n == N && n_idle < N;) {
             n = spt_stream_poll(s->stream, done, N);
             for (size_t j = 0; j < n; j++) {

@@ -6,7 +6,6 @@
  */
 #include "support.h"
 
-#include <poll.h>
 #include <time.h>
 
 enum { THREADS = 4, POOL_THREADS = 3, HEAPS = 8, ROUNDS = 150, LONG = 20000, SHARED = 4 };
@@ -60,8 +59,7 @@ static void take_all(spt_stream *stream, size_t n)
 {
     spt_completion *done[3];
     while (n > 0) {
-        struct pollfd readable = {.fd = spt_stream_fd(stream), .events = POLLIN};
-        REQUIRE(poll(&readable, 1, 10000) == 1);
+        REQUIRE(is_readable(spt_stream_fd(stream), 10000));
         size_t taken;
         do {
             taken = spt_stream_poll(stream, done, 3);

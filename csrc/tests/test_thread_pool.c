@@ -5,7 +5,6 @@
 #include "../src/thread_pool.h"
 #include "support.h"
 
-#include <poll.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <sys/epoll.h>
@@ -253,11 +252,6 @@ TEST(an_error_on_an_idle_socket_does_not_keep_threads_awake)
 }
 
 /* ---- Pools without threads ------------------------------------------------------------------- */
-
-static bool is_readable(int of, int timeout_ms)
-{
-    return poll(&(struct pollfd){.fd = of, .events = POLLIN}, 1, timeout_ms) == 1;
-}
 
 /* Does what an event loop does as long as there is something to do; whether that ends. */
 static bool loop_comes_to_rest(void)

@@ -76,9 +76,7 @@ TEST(what_was_sent_first_is_there_for_a_receiver_that_comes_later)
     CHECK_EQUAL(get_heaps(receiver, SIZE), HEAPS);
     spt_received_heap *none;
     CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
-    spt_stats sent;
-    spt_stream_stats(sender, &sent);
-    CHECK_EQUAL(stats_of(receiver).account.packets, sent.packets);
+    CHECK_EQUAL(stats_of(receiver).account.packets, stats_of_sender(sender).packets);
 }
 
 TEST(a_receiver_that_waits_gets_what_comes_later)
@@ -134,19 +132,15 @@ TEST(several_receivers_get_some_packets_each)
     spt_inproc_queue_stop(queue);
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
-    spt_stats sent;
-    spt_stream_stats(sender, &sent);
-    CHECK_EQUAL(stats_of(receiver).account.packets + stats_of(other).account.packets, sent.packets);
+    CHECK_EQUAL(stats_of(receiver).account.packets + stats_of(other).account.packets,
+                stats_of_sender(sender).packets);
 }
 
 /* Until the stream waits for room. */
 static void await_full(spt_stream *stream, spt_completion *sent)
 {
-    spt_stats now = {0};
-    while (now.waits == 0) {
+    while (stats_of_sender(stream).waits == 0)
         CHECK_EQUAL(spt_stream_wait(stream, sent, 1000000, NULL), SPT_PENDING);
-        spt_stream_stats(stream, &now);
-    }
 }
 
 TEST(a_sender_that_waits_for_room_is_told_that_the_queue_has_been_stopped)
@@ -160,8 +154,7 @@ TEST(a_sender_that_waits_for_room_is_told_that_the_queue_has_been_stopped)
                   spt_stream_wait(sender, &sent, -1, &err));
     CHECK_EQUAL(sent.sys_errno, ECANCELED, sent.bytes, PACKET);
     receiver = new_reader(); /* what had got in is there */
-    spt_received_heap *got;
-    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
+    spt_received_heap *got = get_heap_of(receiver);
     CHECK_EQUAL(got->packets, 1, got->received_length, PACKET - 48);
     spt_recv_stream_return(receiver, got);
 }

@@ -79,14 +79,6 @@ static void make_one(uint64_t cnt)
     make_end_of(&packet, cnt, 0, PAYLOAD);
 }
 
-/* Take one heap. */
-static void get_one(void)
-{
-    spt_received_heap *got;
-    REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
-    spt_recv_stream_return(receiver, got);
-}
-
 TEST(heaps_larger_than_all_buffers_come_through_whole)
 {
     begin(SIZE);
@@ -100,15 +92,13 @@ TEST(heaps_larger_than_all_buffers_come_through_whole)
         return;
     }
     for (int i = 0; i < HEAPS; i++) {
-        spt_received_heap *got;
-        REQUIRE(spt_recv_stream_get(receiver, LONG_NS, &got) == SPT_OK);
+        spt_received_heap *got = get_heap_of(receiver);
         CHECK_EQUAL(got->received_length, SIZE);
         CHECK_BYTES(got->payload, value, SIZE);
         spt_recv_stream_return(receiver, got);
         CHECK_EQUAL(spt_stream_wait(sender, &sent[i], LONG_NS, NULL), SPT_OK);
     }
-    spt_stats stats;
-    spt_stream_stats(sender, &stats);
+    spt_stats stats = stats_of_sender(sender);
     spt_recv_stats received = stats_of(receiver);
     CHECK_EQUAL(received.account.packets, stats.packets, received.sockets.bytes, stats.bytes,
                 received.sockets.datagrams, stats.packets);
@@ -178,7 +168,7 @@ TEST(a_connection_that_is_reset_ends_the_stream_with_that_error)
     other = connect_as(SOCK_STREAM, begin_receiver(65536));
     make_one(1);
     put(packet.bytes, packet.size);
-    get_one();
+    spt_recv_stream_return(receiver, get_heap_of(receiver));
     struct linger now = {1, 0};
     REQUIRE(setsockopt(other, SOL_SOCKET, SO_LINGER, &now, sizeof(now)) == 0);
     end_fd(&other);
@@ -242,7 +232,7 @@ TEST(a_reader_takes_one_connection_and_the_first)
     other = connect_as(SOCK_STREAM, port);
     make_one(1);
     put(packet.bytes, packet.size);
-    get_one();
+    spt_recv_stream_return(receiver, get_heap_of(receiver));
     struct sockaddr_in address = on_loopback(port);
     OWN_FD int second = socket(AF_INET, SOCK_STREAM, 0);
     CHECK_EQUAL(connect(second, (struct sockaddr *)&address, sizeof(address)), -1);
@@ -279,11 +269,8 @@ TEST(after_a_heap_that_is_cancelled_in_the_midst_of_a_packet_the_next_is_found)
     begin_sender_to_test(LARGE);
     spt_completion sent[2] = {0};
     REQUIRE(spt_stream_send_heap(sender, heap, &sent[0], NULL) == SPT_OK);
-    spt_stats stats = {0};
-    while (stats.waits == 0) {
+    while (stats_of_sender(sender).waits == 0)
         CHECK_EQUAL(spt_stream_wait(sender, &sent[0], 1000000, NULL), SPT_PENDING);
-        spt_stream_stats(sender, &stats);
-    }
     spt_stream_cancel(sender, &sent[0]);
     CHECK_EQUAL(spt_heap_in_flight(heap), 0);
     OWN(spt_heap) small = new_heap_of("small", 5);
