@@ -194,19 +194,6 @@ TEST(spilling_pointers_pad_the_payload_at_its_end)
     check_packets(heap, 7, 56);
 }
 
-TEST(177_immediates_and_3_bytes_are_padded_after_the_data)
-{
-    /* 1472 bytes have room for P = 178 pointers: 178 items need 2 packets, and 9 bytes. */
-    static const uint8_t null_at_3[] = {0, 0, 0, 0, 0, 0, 0, 3, 0};
-    OWN(spt_heap) heap = new_heap(40);
-    add_immediates(heap, 0x1000, 177);
-    add(heap, 0x2000, "xyz", 3, false);
-    packets all = cut(heap, 1, 1472);
-    CHECK_EQUAL(all.n, 2, all.size[0], 40 + 8 * 178 + 8, all.size[1], 40 + 8 * 1 + 1);
-    CHECK_BYTES(bytes + 40 + 8 * 178, "xyz\0\0\0\0\0", 8);
-    CHECK_BYTES(bytes + all.size[0] + 40, null_at_3, 9);
-}
-
 TEST(a_payload_that_is_long_enough_is_not_padded)
 {
     /* P = 2 at 64 bytes: 2 items need 2 packets and 9 bytes. */
