@@ -40,7 +40,7 @@ OWNED(spt_inproc_queue)
 OWNED(spt_item_group)
 
 /* OWN_FD int fd = ...; is closed at the end of its scope. */
-#define OWN_FD __attribute__((cleanup(end_fd)))
+#define OWN_FD __attribute__((unused, cleanup(end_fd)))
 static inline void end_fd(int *fd)
 {
     if (*fd >= 0)
