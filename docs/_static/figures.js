@@ -36,19 +36,11 @@
             }
             if (near) show(near); else hide();
         };
-        const go = (event) => {
-            const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
-            if (event.key === "Escape") hide();
-            if (!step) return;
-            event.preventDefault();
-            const all = points(), next = all.at((all.indexOf(event.target) + step) % all.length);
-            event.target.setAttribute("tabindex", -1);
-            next.setAttribute("tabindex", 0);
-            next.focus();
-        };
         const acts = {pointermove: look, click: look, pointerleave: hide, focusout: hide,
-            keydown: go, focusin: ({target}) => target.dataset.value && show(target)};
+            keydown: ({key}) => key === "Escape" && hide(),
+            focusin: ({target}) => target.dataset.value && show(target)};
         for (const event in acts) box.addEventListener(event, acts[event]);
+        rove(box, "[data-value]");
     };
 
     /* What reads records comes when the first one does. */
@@ -155,6 +147,8 @@
             const figure = tip.parentNode, plot = figure.querySelector(".plot");
             const details = figure.querySelector(".explore");
             reach(plot);
+            // Its points scroll it.
+            if (plot.querySelector(".spot")) plot.parentNode.removeAttribute("tabindex");
             listen(plot, figure);
             if (details) explore(figure, details, [...plot.querySelectorAll(".spot")]);
         }

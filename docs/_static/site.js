@@ -3,7 +3,35 @@
 /* A browser fetches no files for the words around what a search found. */
 if (location.protocol === "file:") DOCUMENTATION_OPTIONS.SHOW_SEARCH_SUMMARY = false;
 
+/* Of several things in a box the Tab key gets to one, arrows to the others. */
+const rove = (box, selector) => box.addEventListener("keydown", (event) => {
+    const step = {ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1}[event.key];
+    const all = [...box.querySelectorAll(selector)], at = all.indexOf(event.target);
+    if (!step || at < 0) return;
+    event.preventDefault();
+    const next = all.at((at + step) % all.length);
+    event.target.setAttribute("tabindex", -1);
+    next.setAttribute("tabindex", 0);
+    next.focus();
+});
+
 document.addEventListener("DOMContentLoaded", () => {
+    /* Before the first listing there can be dozens of links and numbers. */
+    const skip = document.getElementById("pst-skip-link");
+    const code = document.querySelector("article div.highlight");
+    if (skip && code) {
+        code.id ||= "first-code";
+        const words = {href: `#${code.id}`, textContent: "Skip to the first code"};
+        skip.append(" ", Object.assign(document.createElement("a"), words));
+    }
+
+    /* A table of measured numbers takes one Tab. */
+    for (const table of document.querySelectorAll("article table:has(button.measured)")) {
+        const [, ...others] = table.querySelectorAll("button.measured");
+        for (const one of others) one.setAttribute("tabindex", -1);
+        rove(table, "button.measured");
+    }
+
     /* The toggles of the navigation are an arrow without words. */
     for (const summary of document.querySelectorAll("nav summary")) {
         const link = summary.closest("li")?.querySelector("a");

@@ -233,6 +233,38 @@ def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(page, p
     assert found[0] == found[1]
 
 
+# ---- Keys ----
+
+
+def test_the_keyboard_is_at_the_first_code_after_a_few_keys(page):
+    page.goto("tutorial/10-reuse-heaps.html")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**#*")
+    page.keyboard.press("Tab")
+    first = page.locator("article div.highlight").first
+    assert first.evaluate("one => one.contains(document.activeElement)")
+
+
+def test_a_table_of_numbers_takes_one_tab_and_arrows_go_from_number_to_number(page):
+    page.goto("tutorial/10-reuse-heaps.html")
+    table = page.locator("article table:has(button.measured)").first
+    numbers = table.locator("button.measured")
+    assert table.locator("button.measured:not([tabindex='-1'])").count() == 1
+    numbers.first.focus()
+    page.keyboard.press("ArrowRight")
+    assert numbers.nth(1).evaluate("one => one === document.activeElement")
+    page.keyboard.press("Enter")
+    assert about(page).is_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert numbers.last.evaluate("one => one === document.activeElement")
+    page.keyboard.press("Tab")
+    assert not table.evaluate("one => one.contains(document.activeElement)")
+
+
 # ---- Measured numbers ----
 
 
