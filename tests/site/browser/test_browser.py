@@ -265,6 +265,15 @@ def test_a_table_of_numbers_takes_one_tab_and_arrows_go_from_number_to_number(pa
     assert not table.evaluate("one => one.contains(document.activeElement)")
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+def test_without_scripts_other_pages_are_in_reach_and_no_button_is_dead(plain_page, width):
+    plain_page.set_viewport_size({"width": width, "height": 900})
+    plain_page.goto("tutorial/10-reuse-heaps.html")
+    assert plain_page.locator("button:visible:not([popovertarget])").count() == 0
+    for name in ("9. Receive into memory of your own", "How-to guides"):
+        plain_page.get_by_role("link", name=name).locator("visible=true").first.click(trial=True)
+
+
 # ---- Measured numbers ----
 
 
