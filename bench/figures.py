@@ -45,6 +45,8 @@ _TWO_HEAPS: Step = (_EIGHT, "", "two heaps in flight")
 _MORE_HEAPS: Step = ("tut_10_send_more_heaps", "", "1 MiB in flight")
 _A_CALL: Step = (_TEN, "", "a call for each heap")
 _A_LIST: Step = ("tut_11_send_list_of_heaps", "", "a list of heaps")
+_BUILT_ONCE = _MORE_HEAPS, (_TEN, "", "heaps built once, too")
+_IN_BATCHES = _A_LIST, (_ELEVEN, "", "a list made once")
 _RECEIVED = "payload received, MB/s"
 
 
@@ -152,7 +154,9 @@ PICTURES = (
         "tut-10",
         "Two heaps in flight: {8 KiB} of the bare calls at 8 KiB",
         "Chapter 10, before: chapter 8's program",
-        (_EIGHT, "", ""),
+        *_BUILT_ONCE,
+        before=_TWO_HEAPS,
+        part="before",
         peers=_peers(_EIGHT),
         about="Before: two heaps in flight, built anew each time.",
     ),
@@ -171,9 +175,9 @@ PICTURES = (
         "tut-10",
         "Both remedies: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
         "Chapter 10, after: 1 MiB in flight, and heaps that are built once",
-        _MORE_HEAPS,
-        (_TEN, "", "heaps built once, too"),
+        *_BUILT_ONCE,
         before=_TWO_HEAPS,
+        part="after",
         peers=_peers(_TEN),
         about="After: heap objects that are built once; what was before has hollow marks.",
     ),
@@ -182,7 +186,9 @@ PICTURES = (
         "tut-11",
         "A call for each heap: {8 KiB} of the bare calls at 8 KiB",
         "Chapter 11, before: chapter 10's program, heaps up to 1 MiB",
-        (_TEN, "", ""),
+        *_IN_BATCHES,
+        before=_A_CALL,
+        part="before",
         peers=_peers(_TEN),
         largest=MIB,
         about="Before: a call for each heap.",
@@ -203,9 +209,9 @@ PICTURES = (
         "tut-11",
         "Batches of heaps: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
         "Chapter 11, after: a HeapReferenceList, heaps up to 1 MiB",
-        _A_LIST,
-        (_ELEVEN, "", "a list made once"),
+        *_IN_BATCHES,
         before=_A_CALL,
+        part="after",
         peers=_peers(_ELEVEN),
         largest=MIB,
         about="After: a list that was prepared once; what was before has hollow marks.",

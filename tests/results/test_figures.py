@@ -69,6 +69,18 @@ def test_there_is_each_picture_and_nothing_else():
     assert sorted(picture.name for picture in PICTURES) == DRAWN
 
 
+@pytest.mark.parametrize("after", [name for name in DRAWN if name.endswith("-after.svg")])
+def test_before_and_after_have_one_size_one_frame_one_scale_and_one_legend(after):
+    same = r"<svg [^>]*>|(?s:<g id=\"axes_\d+\">.*?<path d=.*?>)|<text [^>]*>[^<]*</text>"
+    title = re.compile(r"font-weight: 700|Chapter \d+, (?:before|after)")
+    framed = [
+        [one for one in re.findall(same, (FIGURES / name).read_text()) if not title.search(one)]
+        for name in (after.replace("-after", "-before"), after)
+    ]
+    assert len(framed[0]) > 20
+    assert framed[0] == framed[1]
+
+
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
 def test_a_committed_picture_has_the_words_of_its_record(picture):
     header, svg = read(picture.sweep).header, (FIGURES / picture.name).read_text()

@@ -90,6 +90,23 @@ def test_panels_beside_each_other_and_pictures_of_one_recording_have_one_scale()
     assert figure.axes[0].get_ylim()[0] == 0
 
 
+def test_of_a_pair_the_first_has_the_frame_of_the_second_and_what_was_before_alone():
+    pair = [
+        draw(dataclasses.replace(AFTER, part=part), make_sweep()).figure
+        for part in ("before", "after")
+    ]
+    for one in (PYTHON, PYTHON_GAIN, C, C_GAIN):
+        before, after = (figure.axes[one] for figure in pair)
+        assert before.get_position().bounds == after.get_position().bounds
+        assert (before.get_xlim(), before.get_ylim()) == (after.get_xlim(), after.get_ylim())
+    ours = [COLOURS["python"], COLOURS["c"]]
+    for panel, colour in zip((PYTHON, C), ours, strict=True):
+        hollow, filled = (lines(pair[0], panel, is_filled) for is_filled in (False, True))
+        assert colour in hollow
+        assert colour not in filled
+        assert colour in lines(pair[1], panel)
+
+
 def with_faster(recording: Recording, variant: str, times: int = 2) -> Recording:
     """The same with another bare loop, so many times as fast with heaps of 8 KiB, else as fast."""
     faster = tuple(

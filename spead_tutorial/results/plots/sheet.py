@@ -63,6 +63,7 @@ class Sheet:
         legend: Sequence["Artist"] = (),
         columns: int = 2,
         below: float = 0.55,
+        title_lines: int = 0,  # the least that there is room for
     ) -> None:
         import matplotlib.figure
 
@@ -73,7 +74,7 @@ class Sheet:
         lines = _folded(title, int(_TITLE_COLUMNS * share))
         below_title = textwrap.wrap(subtitle, int(_SUBTITLE_COLUMNS * share))
         foot = _shown(foot, int(_FOOT_COLUMNS * share))
-        subheading = _MARGIN + _TITLE * len(lines)
+        subheading = _MARGIN + _TITLE * max(len(lines), title_lines)
         heading = subheading + _SUBTITLE * len(below_title) + _GAP * bool(subtitle)
         columns = -(-columns // 2) if theme.is_narrow else columns
         folded = sum(_fold(one) for one in legend) if columns == 1 and theme.is_narrow else 0

@@ -25,6 +25,8 @@ _HEIGHT, _BESIDE_HEIGHT, _GAIN_HEIGHT = 3.3, 2.7, 1.6
 _ROOM, _GAIN_ROOM, _LOWER_ROOM = 0.34, 0.38, 0.85
 _GAP = 0.3
 _MOST_LABELS, _MOST_GAINS = 8, 8
+#: Lines that there are for both titles of a pair, where it is wide.
+_TITLE_LINES = 2
 #: What a legend calls the best of all bare loops that were measured together.
 _BEST = "the best of all bare loops here"
 
@@ -84,6 +86,9 @@ class Sweep:
     # Of a language, the last pair is the one that the title speaks of
     before: tuple[tuple[Series, Series], ...] = ()
     gained: str = "before"  # what those panels say the gain is over
+    # of two in the same frame, between which one can flick, which one: "before", where only what
+    # was before is drawn, or "after"
+    part: str = ""
     # lines as in `series`, of which the first that the recording has is drawn
     peers: tuple[tuple[Series, str], ...] = ()
     subtitle: str = ""  # what the picture is of
@@ -105,30 +110,37 @@ class Sweep:
             name = NAMES[language] + unit if language else self.rate
             ends = place.is_first, place.is_last
             curves.rate_panel(axis, theme, facts.top(recording), False, name, *ends)
+            shown = [one for one in shown if one not in self._hidden]
             _draw_rates(axis, lines, {one: look[one] for one in shown}, theme)
             if lines.gains:
                 axis = sheet.axes(2 * place.row + 1, *place.sides)
                 curves.size_axis(axis, lines.sizes, curves.SIZE, most_labels)
                 words = "gain over" if theme.is_narrow else "gain: times as fast as"
                 name = f"{words} {self.gained}" if place.is_first else ""
-                _draw_gains(axis, lines, look, language, name, theme)
+                looked = {one: look[one] for one in look if one not in self._hidden}
+                _draw_gains(axis, lines, looked, language, name, theme)
                 axis.tick_params(axis="y", labelleft=place.is_first)
         return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
     def gains(self, recording: Recording) -> dict[str, Gains]:
         """Return what the title has slots for, by language: what was gained at each size.
 
-        Where nothing is compared, it is the share of the rate of the bare system calls.
+        Of what is compared with nothing, it is the share of the rate of the bare system calls.
         """
         return self._gains(self._lines(recording))
 
+    @property
+    def _hidden(self) -> set[Series]:
+        return {after for _, after in self.before} if self.part == "before" else set()
+
     def _gains(self, lines: _Lines) -> dict[str, Gains]:
-        if self.before:
+        if self.before and not self._hidden:
             return {NAMES[after.language]: one for (_, after), one in lines.gains.items()}
         bare = lines.points.get(self.bare, {}) if self.bare is not None else {}
+        olds = [(old, NAMES[old.language]) for old, _ in self.before]
         return {
             label: facts.gains(bare, lines.points[series])
-            for series, label in self.series
+            for series, label in olds or self.series
             if series in lines.labels
         }
 
@@ -165,7 +177,7 @@ class Sweep:
         count = len(lines.columns())
         height = _BESIDE_HEIGHT if count > 1 or theme.is_narrow else _HEIGHT
         legend = curves.curve_legend(lines.labels, look, theme)
-        said = None if self.before else _shares
+        said = None if self.before and not self._hidden else _shares
         return Sheet(
             theme,
             facts.fill(self.title, facts.over_sizes(self._gains(lines), words=said)),
@@ -177,6 +189,7 @@ class Sweep:
             facts.caption(recording, curves.SHOWN),
             subtitle=self.subtitle,
             legend=legend + [_thin(theme)] * bool(lines.best),
+            title_lines=_TITLE_LINES * bool(self.part) * (1 + theme.is_narrow),
         )
 
 
@@ -191,7 +204,7 @@ def _draw_gains(
     """Draw the gains of a language on the scale of all."""
     shown = []
     for (before, after), one in lines.gains.items():
-        if after.language == language:
+        if after.language == language and after in look:
             words = f"{lines.labels[after]}, gain over {lines.labels[before]}"
             shown.append((one, look[after], Line(words, role_of(after), unit=TIMES)))
     curves.gain_panel(axis, shown, theme, name, lines.gains.values(), _MOST_GAINS)
