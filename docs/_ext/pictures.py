@@ -10,7 +10,13 @@ is what `bench.figures` draws of a committed record: as the site is built, in al
     ```{chapter-pictures}
     ```
 
-are those of all chapters that send, a section for each chapter. And
+are those of all chapters that send, a section for each chapter.
+
+    ```{before-after} tut-10-send-reuse-heaps
+    What to see in the second.
+    ```
+
+is a pair in one frame, with a switch between the two that needs no script. And
 
     ```{diagram} stream
     What to see in it.
@@ -61,6 +67,12 @@ IN_PAGES = {
     "#f3f4f5": "var(--pst-color-surface)",
     "#fff": "var(--pst-color-background)",
 }
+#: Of a pair: the style sheet shows the one that is chosen.
+_SWITCH = (
+    '<div class="before-after"><fieldset><legend>The picture</legend>'
+    '<label><input type="radio" name="{0}" class="is-before"> before</label>'
+    '<label><input type="radio" name="{0}" class="is-after" checked> after</label></fieldset>'
+)
 #: In the folder of what is made for the site, and not kept.
 _DRAWN = "notebooks/pictures"
 _PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
@@ -155,6 +167,23 @@ class Picture(SphinxDirective):
         )
         words = f"{' '.join(self.content)} {source}".strip()
         return shown(self, drawn(self.env) / f"{name}.svg", words)
+
+
+class BeforeAfter(SphinxDirective):
+    """Two pictures in the same frame, of which one is shown."""
+
+    required_arguments = 1
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        name = self.arguments[0]
+        found: list[nodes.Node] = [_raw(_SWITCH.format(name))]
+        words = _PICTURES[f"{name}-before"].about, " ".join(self.content)
+        for part, about in zip(("before", "after"), words, strict=True):
+            text = f"```{{picture}} {name}-{part}\n{about}\n```"
+            found += [_raw(f'<div class="{part}">'), *self.parse_text_to_nodes(text)]
+            found.append(_raw("</div>"))
+        return [*found, _raw("</div>")]
 
 
 class ChapterPictures(SphinxDirective):
@@ -287,6 +316,7 @@ def described(path: Path) -> tuple[str, str]:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", _draw_all)
+    app.add_directive("before-after", BeforeAfter)
     app.add_directive("chapter-pictures", ChapterPictures)
     app.add_directive("diagram", Diagram)
     app.add_directive("picture", Picture)

@@ -179,7 +179,7 @@ def choose(page, mode):
 
 def themes(page):
     """What the pictures are for that can be seen; each has its caption."""
-    figures = page.locator("figure.picture")
+    figures = page.locator("figure.picture:visible")
     images = figures.locator("img:visible")
     assert images.count() == figures.count(), f"{page.url}: a figure without one picture"
     captions = figures.locator("figcaption:visible")
@@ -272,6 +272,25 @@ def test_without_scripts_other_pages_are_in_reach_and_no_button_is_dead(plain_pa
     assert plain_page.locator("button:visible:not([popovertarget])").count() == 0
     for name in ("9. Receive into memory of your own", "How-to guides"):
         plain_page.get_by_role("link", name=name).locator("visible=true").first.click(trial=True)
+
+
+# ---- Before and after ----
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_a_switch_flicks_between_before_and_after_in_one_frame_also_without_scripts(
+    plain_page, width
+):
+    plain_page.set_viewport_size({"width": width, "height": 900})
+    plain_page.goto("tutorial/10-reuse-heaps.html")
+    pair = plain_page.locator(".before-after")
+    picture, places = pair.locator("figure.picture img:visible"), []
+    pair.get_by_role("radio", name="after").focus()
+    for key, part in (("ArrowLeft", "before"), ("ArrowRight", "after")):
+        plain_page.keyboard.press(key)
+        assert f"-{part}" in picture.get_attribute("src")  # one alone can be seen
+        places.append((picture.bounding_box(), picture.evaluate("one => one.naturalHeight")))
+    assert places[0] == places[1]
 
 
 # ---- Measured numbers ----
