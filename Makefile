@@ -21,7 +21,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour tour-notebooks tour-site test thorough test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize sanitize-addresses fuzz clean
+.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize sanitize-addresses fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -120,6 +120,9 @@ test-python: setup
 
 thorough: $(BIN)/.browser ## the tests that make test leaves out: every program in every language, and what takes long
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal -m thorough
+
+alone: setup ## what why says of senders and receivers that run, and what mending gains: half an hour, on a quiet machine
+	$(SEALED) $(BIN)/pytest -m alone
 
 test-notebooks: setup ## the notebooks alone, in quick mode
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist loadfile --nbval --nbval-current-env \

@@ -257,7 +257,7 @@ def planted(name: str) -> PlantedReceiver:
     "receiver",
     [
         pytest.param(
-            one, id=one.name, marks=[] if one.name == REPRESENTATIVE else pytest.mark.thorough
+            one, id=one.name, marks=[] if one.name == REPRESENTATIVE else pytest.mark.alone
         )
         for one in RECEIVERS
     ],

@@ -73,7 +73,7 @@ def test_of_what_was_seen_of_a_sender_its_fault_is_said_first(sender):
     "sender",
     [
         pytest.param(
-            one, id=one.name, marks=[] if one.name == REPRESENTATIVE else pytest.mark.thorough
+            one, id=one.name, marks=[] if one.name == REPRESENTATIVE else pytest.mark.alone
         )
         for one in SENDERS
     ],
@@ -89,7 +89,7 @@ def test_of_a_sender_that_runs_its_fault_is_said_first(sender, folder):
 
 @needs_lab
 @needs_strace
-@pytest.mark.thorough
+@pytest.mark.alone
 @pytest.mark.parametrize(
     "sender", [one for one in SENDERS if one.kind and one.is_certain], ids=name_of
 )
