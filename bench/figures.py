@@ -51,10 +51,15 @@ _RECEIVED = "payload received, MB/s"
 
 
 def _peers(program: str, note: str = "", variant: str = "") -> tuple[tuple[Series, str], ...]:
-    """Return the peer's lines of a program: its best build, or else what there is."""
+    """Return the peer's lines of a program: in C++, and its best build for Python that there is."""
+    made = (
+        (PEER_FROM_SOURCE, "cpp", "spead2 in C++"),
+        (PEER_FROM_SOURCE, "python", "spead2 from source"),
+        (PEER, "python", "spead2 from PyPI"),
+    )
     return tuple(
-        (Series(build, "python", program, variant), f"spead2 from {where}{note}")
-        for build, where in ((PEER_FROM_SOURCE, "source"), (PEER, "PyPI"))
+        (Series(build, language, program, variant), f"{name}{note}")
+        for build, language, name in made
     )
 
 
@@ -235,7 +240,10 @@ PICTURES = (
         (_FOURTEEN, "2 streams", "two streams"),
         before=(_THIRTEEN, "", "one stream"),
         bare="one thread, 2 streams",
-        peers=_peers(_ELEVEN, ", one stream"),
+        peers=(
+            (Series(PEER_FROM_SOURCE, "cpp", _FOURTEEN, "2 streams"), "spead2 in C++, two streams"),
+            *_peers(_ELEVEN, ", one stream")[1:],
+        ),
         about="Two streams, a core each, beside one (hollow marks).",
     ),
     Picture(
@@ -299,7 +307,7 @@ PICTURES = (
         (_CHUNKS, TURNS, "in chunks"),
         before=(_EACH, TURNS, "one by one"),
         bare=None,
-        peers=_peers(_CHUNKS, ": in chunks", TURNS)[:1],
+        peers=_peers(_CHUNKS, ": in chunks", TURNS)[1:2],
         rate=_RECEIVED,
     ),
     Picture("tut-17-recv-hot.svg", "tut-17", plots.lost),

@@ -65,6 +65,10 @@ def missing(case: Case) -> str | None:
         return reason
     if "zero-copy" in case.words and not _zero_copy():
         return "the kernel does not offer zero-copy"
+    if case.implementation in PEERS and case.language != "python":
+        return (
+            None if (PEER_PROGRAMS / case.program).exists() else "it has not been built: make peer"
+        )
     if case.implementation in (*PEERS, CEILING):
         return baselines.missing(case)
     try:
@@ -104,11 +108,16 @@ def launch(case: Case, heaps: int | None, installations: Installations) -> Launc
     """Return how a case's program is started, if not as all others are."""
     if case.implementation == OURS:
         return None
-    if case.implementation in (*PEERS, CEILING):
+    if case.implementation == CEILING or (
+        case.implementation in PEERS and case.language == "python"
+    ):
         return baselines.launch(case, heaps, interpreter(case.implementation))
-    folder, python = installations[case.implementation]
-    path = folder / "chapters" / case.program
-    words = [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
+    if case.implementation in PEERS:
+        words = [str(PEER_PROGRAMS / case.program)]
+    else:
+        folder, python = installations[case.implementation]
+        path = folder / "chapters" / case.program
+        words = [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
     return baselines.started(words, case.options(heaps).arguments(find_chapter(case.program)))
 
 
@@ -134,7 +143,7 @@ def builds() -> dict[str, str]:
     """
     drivers = PACKAGE / "peer"
     parts: dict[str, tuple[Path, ...]] = {CEILING: (PACKAGE / "bin" / CEILING,)}
-    parts[PEER_FROM_SOURCE] = (_FROM_SOURCE / "spead2", drivers)
+    parts[PEER_FROM_SOURCE] = (_FROM_SOURCE / "spead2", drivers, PEER_PROGRAMS)
     if (installed := _installed_peer()) is not None:
         parts[PEER] = (installed, drivers)
     return {name: build_of(*paths) for name, paths in sorted(parts.items()) if paths[0].exists()}

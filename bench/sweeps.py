@@ -475,6 +475,23 @@ SWEEPS = (
         quick=_QUICK,
         chapters=("13",),
     ),
+    _sweep(  # in the languages of the two libraries
+        "peers-cpp",
+        "chapters in C beside spead2's C++ library",
+        _cross(
+            [
+                *((OURS, "c", program) for program in (_EIGHT, _TEN, _ELEVEN, _THIRTEEN)),
+                *((PEER_FROM_SOURCE, "cpp", program) for program in (_EIGHT, _TEN, _ELEVEN)),
+            ],
+            heap_size=_HEAP_SIZES,
+        ),
+        _cross(
+            [(OURS, "c", _FOURTEEN), (PEER_FROM_SOURCE, "cpp", _FOURTEEN)],
+            heap_size=_HEAP_SIZES,
+            streams=[2],
+        ),
+        quick=_QUICK,
+    ),
     # Who sends, whether samples are written before, and what is read in place. Two threads are
     # there to fill and to send; without a fill, one of them has nothing to do.
     _sweep(

@@ -8,6 +8,7 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from spead_tutorial.measure.baselines import PEER
 from spead_tutorial.measure.records import OURS, Recording, Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
@@ -53,14 +54,21 @@ class _Lines:
     def columns(self) -> dict[str, list[Series]]:
         """Return the lines of each panel: one for a language that is compared, or one for all.
 
-        What is in no comparison is beside each of them.
+        What is in no comparison is beside each of them; but of the peer's two, the one in Python
+        beside Python, and the one in C++ beside C.
         """
         gained = {after.language for _, after in self.gains}
         compared = {series for pair in self.gains for series in pair}
+        peers = [series for series in self.labels if role_of(series) == PEER]
+
+        def belongs(one: Series, language: str) -> bool:
+            if one in compared:
+                return one.language == language
+            is_one_of_two = one in peers and len(peers) > 1
+            return not is_one_of_two or (one.language == "python") == (language == "python")
+
         return {
-            language: [
-                one for one in self.labels if one.language == language or one not in compared
-            ]
+            language: [one for one in self.labels if belongs(one, language)]
             for language in MEASURED
             if language in gained
         } or {"": list(self.labels)}
@@ -89,7 +97,7 @@ class Sweep:
     # of two in the same frame, between which one can flick, which one: "before", where only what
     # was before is drawn, or "after"
     part: str = ""
-    # lines as in `series`, of which the first that the recording has is drawn
+    # lines as in `series`, of which for each language the first that the recording has is drawn
     peers: tuple[tuple[Series, str], ...] = ()
     subtitle: str = ""  # what the picture is of
     largest: int | None = None  # sizes above it are left out
@@ -156,7 +164,8 @@ class Sweep:
         for before, after in self.before:
             if after in found:
                 wanted.setdefault(before, f"{NAMES[before.language]}: {self.gained}")
-        wanted |= dict([(series, name) for series, name in self.peers if series in found][:1])
+        peers = [(series, name) for series, name in self.peers if series in found]
+        wanted |= dict({one[0].language: one for one in reversed(peers)}.values())
         if self.bare is not None:
             wanted[self.bare] = f"bare calls: {facts.bare_name(self.bare.variant)}"
         labels = {series: label for series, label in wanted.items() if series in found}
