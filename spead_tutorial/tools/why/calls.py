@@ -226,7 +226,7 @@ def _asked(arguments: str, place: int) -> float:
 
 
 def _mapped(arguments: str) -> int:
-    """Return how much memory a call maps that is nobody's: no file, and no shared ring."""
+    """Return how much memory a call maps that is private: no file, and no shared ring."""
     words = arguments.lstrip("(").split(", ")
     if "MAP_ANONYMOUS" not in arguments or "PROT_WRITE" not in arguments:
         return 0

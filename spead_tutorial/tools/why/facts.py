@@ -224,7 +224,7 @@ class Seen:
     calls: Calls | None  # None where they could not be seen
     bare: Bare | None  # None where there is nothing to compare with
     unseen: tuple[str, ...] = ()  # what could not be seen, and how to get it: a sentence each
-    traffic: Traffic | None = None  # None where nobody asked
+    traffic: Traffic | None = None  # None where it was not counted
     sampled: tuple[Sampled, ...] | None = None  # None where there is no perf, or it may not look
     account: Account | None = None  # of the run that nothing slowed; None where it was too short
     tried: tuple[Tried, ...] = ()  # bare loops with remedies, in rounds

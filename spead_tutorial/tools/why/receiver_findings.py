@@ -251,7 +251,7 @@ def small_buffer(seen: Watched) -> Finding | None:
     stalls = seen.reads is not None and seen.reads.pauses > 0
     burst = seen.burst * seen.packet_bytes
     is_small = bool(rooms) and max(rooms) < 2 * burst
-    # Whoever waits for a core leaves packets in the socket, too.
+    # A thread that waits for a core leaves packets in the socket, too.
     if not is_small and (seen.waited < WAITS or stalls or seen.account.share("core") > LEAST):
         return None
     return Finding(

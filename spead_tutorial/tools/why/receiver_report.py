@@ -49,7 +49,7 @@ def _nothing(seen: Watched) -> str:
             " for a moment than the socket has room for, or when the threads had no core."
         )
     return (
-        "Nothing found: it reads as fast as it can. What remains is what the kernel takes for"
+        "Nothing found: it reads as fast as it can. The rest is what the kernel takes for"
         " each packet: larger packets (chapter 6), or a socket for each core (chapter 18)."
     )
 

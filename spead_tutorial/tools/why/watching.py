@@ -38,7 +38,7 @@ from spead_tutorial.tools.why.facts import (
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot, end
 from spead_tutorial.tools.why.remedies import Tried
 
-#: How often counters are read; every so many times, the threads.
+#: How often counters are read, in seconds, and threads: every few times.
 _LOOK_S, _LOOKS_PER_THREADS = 0.01, 4
 #: After so many looks threads are asked what they wait in, and more seldom in a long run.
 _LOOKS_PER_WAIT, _MOST_WAITS = 2, 1000
