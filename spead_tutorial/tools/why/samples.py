@@ -111,20 +111,15 @@ class Profile:
 @contextlib.contextmanager
 def profile(pids: Sequence[int], seconds: float) -> Iterator[Profile]:
     """Sample the own code of processes for some time, for which they have to run."""
-    perf, sleep = shutil.which("perf"), shutil.which("sleep")
-    if perf is None or sleep is None:
+    perf = shutil.which("perf")
+    if perf is None:
         yield Profile(None)
         return
     with tempfile.TemporaryDirectory() as folder:
         output, nothing = str(Path(folder, "perf.data")), subprocess.DEVNULL
         command = [perf, "record", "-q", "-e", "cpu-clock:u", "-F", _RATE, "-o", output]
-        command += [
-            "-p",
-            ",".join(map(str, pids)),
-            "--",
-            sleep,
-            str(seconds),
-        ]  # which begins when it looks
+        # A program of its own, which begins when perf looks, and ends the looking.
+        command += ["-p", ",".join(map(str, pids)), "--", "sleep", str(seconds)]
         with subprocess.Popen(
             command, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE
         ) as process:
