@@ -30,7 +30,7 @@ from spead_tutorial.results.plots.theme import DARK, LIGHT
 from spead_tutorial.tools.why import bars, facts, trying, watching
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
 from spead_tutorial.tools.why.findings import Finding
-from spead_tutorial.tools.why.places import Capture
+from spead_tutorial.tools.why.places import Capture, end
 from spead_tutorial.tools.why.remedies import Gain, Tried
 from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
 from support import ROOT
@@ -173,6 +173,24 @@ def test_a_sender_below_a_shell_is_seen_with_its_threads_and_ended(tmp_path, dia
     assert made["run"]["threads"]
     assert made["run"]["messages"] > 16
     assert list(processes(str(tmp_path / "sender.py"))) == []
+
+
+def test_what_a_program_started_is_ended_though_it_ends_first_itself():
+    # Its children do not care for Ctrl-C, as of all that a script starts in the background.
+    with subprocess.Popen(["sh", "-c", "sleep 1000 & sleep 1000 & wait"]) as process:
+        while len(found := below(process.pid)) < 2:
+            time.sleep(0.01)
+        end(process, 0.05)
+    while any(Path(f"/proc/{pid}").exists() for pid in found):  # until the first process asks
+        time.sleep(0.01)
+
+
+@needs_lab
+def test_empty_datagrams_are_refused(tmp_path, why):
+    words = script(tmp_path, "while True: sock.sendto(b'', to)")
+    check_refused(
+        why("--no-strace", "--json", *words), 1, "sends empty datagrams, which carry no data"
+    )
 
 
 @needs_lab

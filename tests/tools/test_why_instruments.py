@@ -112,6 +112,7 @@ def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_l
     lines = """
         10 100.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000030>
         10 100.1 getpid() = 10 <0.000010>
+        10 100.15 umask(022) = 022 <0.000010>
         10 100.2 openat(AT_FDCWD</home>, "/etc/hosts", O_RDONLY) = 5</etc/hosts> <0.000014>
         11 100.3 futex(0x7f, FUTEX_WAIT_PRIVATE, 2, NULL) = 0 <0.500000>
         11 100.3 write(6<anon_inode:[eventfd]>, ""..., 8) = 8 <0.000020>

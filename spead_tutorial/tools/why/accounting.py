@@ -19,13 +19,13 @@ from spead_tutorial.tools.why.facts import (
     Wait,
 )
 
-#: Share of the messages from which a thread counts as one that sends.
+#: Share of the busiest sender's messages from which a thread counts as one that sends.
 SENDS = 0.05
 #: Samples of a thread's own code from which they are taken to tell what it does.
 _ENOUGH = 8
 #: A thread that waits for longer, on average, waits for work, and not for a lock.
 _LOCK_S = 0.05
-_MOST_THREADS = 32
+_MOST_THREADS = 1024
 _MOST_LIBRARIES = 3
 _SOCKET = ("sendto", "sendmsg", "sendmmsg", "io_uring_enter")
 _INPUT = ("read", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "select",
@@ -64,8 +64,8 @@ def account(
         return None
     callers = _matched(run.threads, calls.callers if calls else (), run.pooled)
     samples = _matched(run.threads, sampled or (), run.pooled)
-    whole = sum(caller.messages for caller in calls.callers) if calls else 0
-    sends = {tid for tid, caller in callers.items() if caller.messages >= max(1.0, SENDS * whole)}
+    most = max((caller.messages for caller in callers.values()), default=0)
+    sends = {tid for tid, caller in callers.items() if caller.messages >= max(1.0, SENDS * most)}
     made = [
         _Teller(run, thread, sends, calls, callers.get(thread.tid), samples.get(thread.tid), prices,
                 per_message).told()

@@ -71,7 +71,7 @@ def parse_calls(
     # Those of one or two messages are for names, or for the kernel: no data goes through them.
     few = max(through.values(), default=0) / 20
     sent = [one for one in sent if through[_socket_of(one)] >= few]
-    if not sent:
+    if not sum(map(_messages, sent)):
         return None
     first, last = min(one.at for one in sent), max(one.at for one in sent)
     ids = set(map(id, sent))
@@ -103,6 +103,11 @@ def parse_calls(
     )
 
 
+def number_of(value: str) -> int:
+    """Return what strace says that a call returned: modes have a zero before them; 0 for "?"."""
+    return 0 if value == "?" else int(value, 16 if value.startswith("0x") else 10)
+
+
 def _read(lines: Iterable[str]) -> list[_Seen]:
     begun: dict[tuple[str | None, str], str] = {}
     timers: dict[str | None, float] = {}
@@ -117,7 +122,7 @@ def _read(lines: Iterable[str]) -> list[_Seen]:
         arguments = match["arguments"]
         if (rest := _RESUMED.match(line)) is not None:
             arguments = begun.pop((rest["who"], rest["name"]), "") + arguments
-        value = 0 if match["value"] == "?" else int(match["value"], 0)
+        value = number_of(match["value"])
         one = _Seen(
             match["who"], float(match["at"]), match["name"], arguments, value,
             float(match["took"] or 0.0),

@@ -60,10 +60,10 @@ def distance(seen: Seen) -> Distance:
     if bare is None:
         return Distance(whole, None, parts, left)
     needed = min(1e9 / bare.rate, bare.gb_s or math.inf) - small_packets_s(seen)
-    longer = max(0.0, whole - needed)
     for kind in ("sends", "own", "faults", "unexplained"):
         taken = min(needed, left[kind])
         left[kind], needed = left[kind] - taken, needed - taken
+    longer = max(0.0, sum(left.values()) - left["core"])
     return Distance(whole, longer, parts, left)
 
 

@@ -66,16 +66,24 @@ def _weighed(finding: Finding, far: Distance, seen: Seen) -> Finding:
     gain = finding.gain
     is_known = explains is not None or finding.kind not in SENDING
     if gain is None and is_known and 0 < cost < far.whole:
-        gain = _gain(finding.kind, cost / far.whole, seen)
+        gain = _gain(finding.kind, cost / far.whole, seen, _most(finding.kind, seen))
     return dataclasses.replace(finding, explains=explains, gain=gain)
 
 
-def _gain(kind: str, share: float, seen: Seen) -> Gain:
+def _most(kind: str, seen: Seen) -> float:
+    """Return the most that can be gained: threads that no longer wait still need cores."""
+    most = 1000.0
+    if kind == "waits-for-lock" and seen.account is not None:
+        most = min(seen.cores, len(seen.account.senders))
+    return max(1.0, most)
+
+
+def _gain(kind: str, share: float, seen: Seen, most: float) -> Gain:
     """Return what it gains if a share of the time goes, which was seen so many times."""
     looks = sum(thread.looks for thread in seen.run.threads if thread.waits) or 100
     error = 2 * math.sqrt(share * (1 - share) / looks)
 
     def times(gone: float) -> float:
-        return 1 / (1 - min(max(gone, 0.0), 0.999))
+        return min(most, 1 / (1 - min(max(gone, 0.0), 0.999)))
 
     return Gain(times(share), times(share - error), times(share + error), (kind,), measured=False)

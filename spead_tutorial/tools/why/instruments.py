@@ -51,7 +51,8 @@ def names(pids: list[int]) -> dict[int, str]:
         with contextlib.suppress(OSError):
             for name in os.listdir(f"/proc/{pid}/task"):
                 with contextlib.suppress(OSError):
-                    found[int(name)] = _read(f"/proc/{pid}/task/{name}/comm").strip()
+                    said = _read(f"/proc/{pid}/task/{name}/comm").removesuffix("\n")
+                    found[int(name)] = said.replace("\\", "\\\\").replace("\n", "\\n")  # as in stat
     return found
 
 

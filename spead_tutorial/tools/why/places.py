@@ -5,10 +5,12 @@ import abc
 import contextlib
 import dataclasses
 import os
+import select
 import signal
 import socket
 import struct
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -219,16 +221,22 @@ class AtProcess(Spot):
             self._before = self._all()
         except OSError:
             raise click.ClickException(f"this user may see no process {pid}") from None
+        self._last = self._before[self.device]
         self.text = ""
 
     def settle(self) -> None:
         """Take the device that has sent most since the process was found, and name it."""
-        grown = {name: now - self._before.get(name, now) for name, now in self._all().items()}
+        try:
+            there = self._all()
+        except OSError:
+            raise click.ClickException(f"process {self.pid} has ended") from None
+        grown = {name: now - self._before.get(name, now) for name, now in there.items()}
         if not any(counted.tx_packets for counted in grown.values()):
             taken = {name: one for name, one in grown.items() if one.rx_dropped}
             grown |= {name: dataclasses.replace(one, kind=_SWALLOWS) for name, one in taken.items()}
         self.device = max(grown, key=lambda name: grown[name].bytes)
         self._kind = grown[self.device].kind
+        self._last = there[self.device]
         self.text = f"{self.device}, which has sent most where process {self.pid} is"
 
     def _all(self) -> dict[str, Counters]:
@@ -237,7 +245,10 @@ class AtProcess(Spot):
         return {name: _counted(self._table, name) for name in names}
 
     def counters(self) -> Counters:
-        return dataclasses.replace(_counted(self._table, self.device), kind=self._kind)
+        """Read the counters of the device; where the process has ended, they are the last ones."""
+        with contextlib.suppress(OSError):
+            self._last = _counted(self._table, self.device)
+        return dataclasses.replace(self._last, kind=self._kind)
 
     def mtu(self) -> int:
         if self._is_here():
@@ -283,11 +294,34 @@ def _counted(table: Path, device: str) -> Counters:
 
 def end(process: Any, patience_s: float = 1.0) -> None:
     """End a program and all that it started: as Ctrl-C does, then as ``kill``, then for good."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
-        if process.poll() is not None:
-            return
+    if process.poll() is not None:
+        return
+    # All are held from the beginning: those whose parent has ended are nobody's children then.
+    with contextlib.ExitStack() as stack:
+        held = []
         for pid in family(process.pid):
             with contextlib.suppress(OSError):
-                os.kill(pid, number)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(patience_s)
+                held.append(os.pidfd_open(pid))
+                stack.callback(_kill, held[-1])
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for one in held:
+                with contextlib.suppress(OSError):
+                    signal.pidfd_send_signal(one, number)
+            until = time.monotonic() + patience_s
+            while not _ended(held):
+                process.poll()  # which only ends when it has been asked for
+                if time.monotonic() > until:
+                    break
+                time.sleep(0.01)
+    process.wait()
+
+
+def _ended(held: list[int]) -> bool:
+    """Whether all of some processes have ended: then their descriptors can be read."""
+    return len(select.select(held, [], [], 0)[0]) == len(held)
+
+
+def _kill(held: int) -> None:
+    with contextlib.suppress(OSError):
+        signal.pidfd_send_signal(held, signal.SIGKILL)
+    os.close(held)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from spead_tutorial.tools.why import waits
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
+from spead_tutorial.tools.why.calls import number_of
 from spead_tutorial.tools.why.facts import Thread
 from spead_tutorial.tools.why.receiver_facts import Call, Reads
 
@@ -135,7 +136,7 @@ def parse_reads(
             first, at = begun.pop(match["who"], ("", at))
             arguments = first + arguments
         name = match["resumed"] or match["begin"][:-1]
-        value = 0 if match["value"] == "?" else int(match["value"], 0)
+        value = number_of(match["value"])
         of_socket = name in _READS and any(mark in arguments.split(",", 1)[0] for mark in marks)
         took = float(match["took"])
         seen.append((at, took, int(match["who"]), name, of_socket, value))

@@ -39,7 +39,7 @@ _HERE = _NUMBERS.get(platform.machine(), {})
 #: Which argument says until when: an address, of which nothing is none, or milliseconds.
 _UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
 _MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}
-_MOST_BESIDE = 8
+_MOST_BESIDE, _MOST_ACTIVE = 8, 32
 
 
 def doing(text: str, numbers: Mapping[int, str] = _HERE) -> Doing:
@@ -80,6 +80,8 @@ def waits(looks: Iterable[Look]) -> dict[int, tuple[int, tuple[Wait, ...]]]:
             (tid, "timed" if what else "running") for tid, what in one.items()
             if what is None or what[1]
         ]  # fmt: skip
+        # Those that run first, and no more than are told of: there may be thousands.
+        active = sorted(active, key=lambda other: other[1])[:_MOST_ACTIVE]
         for tid, what in one.items():
             if what is not None:
                 seen.setdefault(tid, Counter())[what] += 1

@@ -58,9 +58,10 @@ _IDLE_S = 5.0
 _LEFTOVERS_S, _STRAYS = 0.1, 8
 _CONTAINERS = ("docker", "podman", "nerdctl", "lxc", "kubectl")
 _MIB = 1 << 20
-_BARE_BYTES = 1 << 29
+_BARE_BYTES, _BARE_PACKETS = 1 << 29, 1 << 18
 _BARE_LIMIT_S = 60.0
 _TOUCHED = 64 * _MIB
+_MOST_SAID = 1 << 17
 _Found = TypeVar("_Found")
 
 
@@ -311,11 +312,13 @@ def _between(looks: Sequence[_Look], begin: int, end: int, whole: bool) -> Run:
 
 
 def _lines(log: Any) -> list[str]:
-    """Return what was written to a log."""
+    """Return what was written to a log: its beginning, and its end, where it is long."""
     log.seek(0)
-    return [
-        line.strip() for line in log.read().decode(errors="replace").splitlines() if line.strip()
-    ]
+    said = log.read(_MOST_SAID)
+    if log.seek(0, os.SEEK_END) > _MOST_SAID:
+        log.seek(-_MOST_SAID // 2, os.SEEK_END)
+        said = said[: _MOST_SAID // 2] + b"\n" + log.read()
+    return [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
 
 
 def _looped(spot: Spot) -> int:
@@ -360,6 +363,8 @@ def _until_sent(
             names |= instruments.names(instruments.family(sender.pid or process.pid))
         if now > (begun + _START_S if first is None else first + seconds) or enough():
             break
+        if process is None and not Path(f"/proc/{sender.pid}").exists():
+            break
         time.sleep(_LOOK_S)
     return names
 
@@ -391,6 +396,8 @@ def _packets(
             raise click.ClickException(
                 f"{sender.name} sent something, but no UDP, which is what this is about"
             )
+        if found is not None and not found.payload_bytes:
+            raise click.ClickException(f"{sender.name} sends empty datagrams, which carry no data")
     unseen = "The packets were not seen: this kernel does not show merged ones (before 6.2)."
     return found or unseen, sampled
 
@@ -426,7 +433,7 @@ def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
     packet_size = min(max(packets.packet_bytes if packets else largest, 256), largest)
     case = Case(
         baselines.CEILING, "c", baselines.CEILING, heap_size, packet_size, variant="one thread",
-        heaps=max(2, _BARE_BYTES // heap_size),
+        heaps=max(2, min(_BARE_BYTES, _BARE_PACKETS * min(heap_size, packet_size)) // heap_size),
     )  # fmt: skip
     if (reason := baselines.missing(case)) is not None:
         return f"There is no bare loop beside it: {reason}."
