@@ -118,7 +118,7 @@ def profile(pids: Sequence[int], seconds: float) -> Iterator[Profile]:
     with tempfile.TemporaryDirectory() as folder:
         output, nothing = str(Path(folder, "perf.data")), subprocess.DEVNULL
         command = [perf, "record", "-q", "-e", "cpu-clock:u", "-F", _RATE, "-o", output]
-        # A program of its own, which begins when perf looks, and ends the looking.
+        # A program of its own, which begins when perf looks, and with which perf ends.
         command += ["-p", ",".join(map(str, pids)), "--", "sleep", str(seconds)]
         with subprocess.Popen(
             command, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE
