@@ -131,6 +131,14 @@ def test_the_first_line_says_what_was_lost_and_what_mending_is_worth():
     assert "up to 4 times that" in said.replace("\n", " ")
 
 
+def test_the_names_of_threads_and_programs_do_no_harm_in_a_terminal():
+    evil = ThreadTime(1, "bad\x1b[2J", True, 1.0, (Part("lock", "worse\x1b[2J", 1.0),))
+    watched = dataclasses.replace(
+        seen(), program="rude\x1b[2J", account=Account(1.0, (evil, HOLDER))
+    )
+    assert "\x1b" not in text(watched, diagnose(watched))
+
+
 def test_without_strace_it_is_said_first_what_is_not_known():
     watched = seen(("sleep", "", 0.9), reads=None, unseen=("Its calls were not seen.",))
     assert text(watched, diagnose(watched)).startswith("Its calls were not seen.")

@@ -313,7 +313,8 @@ def end(process: Any, patience_s: float = 1.0) -> None:
                 if time.monotonic() > until:
                     break
                 time.sleep(0.01)
-    process.wait()
+    with contextlib.suppress(subprocess.TimeoutExpired):  # another user's cannot be ended
+        process.wait(patience_s)
 
 
 def _ended(held: list[int]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from spead_tutorial.chapters.catalogue import find_receiver
 from spead_tutorial.ledger import table
+from spead_tutorial.results.tables import plain
 from spead_tutorial.results.units import bytes_text, number, percent
 from spead_tutorial.tools.why.account import KINDS, Part, ThreadTime
 from spead_tutorial.tools.why.findings import Finding
@@ -56,7 +57,7 @@ def _nothing(seen: Watched) -> str:
 
 def _wrapped(line: str) -> list[str]:
     indent = _INDENT if line[0] in " 1234567890" else ""
-    return textwrap.wrap(line, _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    return textwrap.wrap(plain(line), _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _first(seen: Watched, findings: tuple[Finding, ...]) -> str:
@@ -99,7 +100,7 @@ def _times(seen: Watched) -> Iterator[str]:
     yield "Time of its threads:"
     for one in seen.account.threads[:_MOST_THREADS]:
         if one.sends or one.of("own") + one.of("calls") >= _LEAST * one.seconds:
-            yield f"  {one.name}{' (reads)' * one.sends}"
+            yield f"  {plain(one.name)}{' (reads)' * one.sends}"
             yield from (f"    {_part(part, one)}" for part in _largest(one))
 
 
@@ -110,7 +111,7 @@ def _largest(one: ThreadTime) -> list[Part]:
 
 def _part(part: Part, one: ThreadTime) -> str:
     share = part.seconds / one.seconds
-    what = f": {part.what}" if part.what else ""
+    what = f": {plain(part.what)}" if part.what else ""
     calls = f", {part.calls:.2g} for a packet" if part.calls is not None else ""
     return f"{percent(share):>5} {'█' * round(20 * share):20} {_KINDS[part.kind]}{what}{calls}"
 

@@ -453,7 +453,7 @@ def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
         rate=merged.spead_bytes / merged.elapsed_ns * 1e9,
         unmerged_rate=single.spead_bytes / single.elapsed_ns * 1e9,
         message_s=max(message_s, 0.0),
-        fault_s=_fault_s(),
+        fault_s=page_fault_s(),
         gb_s=_cpu_s(merged) * 1e9 / merged.spead_bytes,
         packet_s=max(0.0, (_cpu_s(merged) - _cpu_s(fewer)) / apart) if apart > 0 else 0.0,
     )
@@ -474,10 +474,10 @@ def _cpu_s(report: Report) -> float:
 
 
 def _prices() -> Prices:
-    return Prices(_fault_s(), _fault_s("MADV_HUGEPAGE"))
+    return Prices(page_fault_s(), page_fault_s("MADV_HUGEPAGE"))
 
 
-def _fault_s(advice: str = "MADV_NOHUGEPAGE") -> float:
+def page_fault_s(advice: str = "MADV_NOHUGEPAGE") -> float:
     """Touch memory for the first time, and return the CPU time that a page of it takes."""
     with mmap.mmap(-1, _TOUCHED) as memory:
         with contextlib.suppress(AttributeError, OSError):
