@@ -65,6 +65,7 @@ _FLAGS = {
     "no GRO": "--no-gro",
     "no copy": "--no-copy",
     "no pool": "--no-pool",
+    "no thread": "--no-thread",
     "checked": "--check",
     SPOILT: "--out-of-order",
 }

@@ -22,6 +22,9 @@ def parse_options() -> argparse.Namespace:
     parser = parser_of(__doc__)
     parser.add_argument("--no-pool", action="store_true", help="memory as the library allocates it")
     parser.add_argument(
+        "--no-thread", action="store_true", help="read the socket where heaps are asked for"
+    )
+    parser.add_argument(
         "--out-of-order", action="store_true", help="take a heap's packets in any order"
     )
     return parser.parse_args()
@@ -37,7 +40,7 @@ def main() -> None:
         n = 2 * (LIVE + options.r)
         more["memory_allocator"] = library.MemoryPool(options.H, options.H, n, n)
     stream = recv.Stream(
-        library.ThreadPool(),
+        None if options.no_thread else library.ThreadPool(),
         recv.StreamConfig(max_heaps=LIVE, **more),
         recv.RingStreamConfig(heaps=options.r),
     )

@@ -27,14 +27,16 @@ static void receive(struct receiving *r, spt_recv_stream *stream)
 int main(int argc, char **argv)
 {
     struct receiving r = receiving_begin(
-        argc, argv, "Receives heaps into memory that is used again and again.", "gom");
+        argc, argv, "Receives heaps into memory that is used again and again.", "gomt");
     spt_error err = {0};
     /* Heaps that are finished: in the ring, with us, given back, and waiting for the ring. */
     size_t n = 2 * (LIVE + r.ring);
     spt_memory_pool_config kept = {
         r.common.heap_size, r.common.heap_size, n, r.pool ? n : 0, 0, {0}};
     spt_memory_pool *memory = check_made(spt_memory_pool_create(NULL, &kept, &err), &err);
-    spt_thread_pool *pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
+    spt_thread_pool *pool = NULL;
+    if (r.thread)
+        pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.max_heaps = LIVE;
     config.heaps.allow_out_of_order = r.out_of_order;

@@ -20,8 +20,12 @@ static int listening(const char *host, int port)
 
 struct receiving receiving_begin(int argc, char **argv, const char *doc, const char *accepted)
 {
-    struct receiving r = {
-        .common = COMMON_DEFAULTS, .ring = 4, .gro = true, .copy = true, .pool = true};
+    struct receiving r = {.common = COMMON_DEFAULTS,
+                          .ring = 4,
+                          .gro = true,
+                          .copy = true,
+                          .pool = true,
+                          .thread = true};
     const struct word words[] = {
         {"-r", "HEAPS", "heaps that may wait to be got (%)", WORD_SIZE, &r.ring,
          .range = {1, 1 << 20}},
@@ -32,6 +36,8 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
         {"--out-of-order", NULL, "take a heap's packets in any order", WORD_ON,
          .to = &r.out_of_order, .only = 'o'},
         {"--no-pool", NULL, "new memory for each heap", WORD_OFF, .to = &r.pool, .only = 'm'},
+        {"--no-thread", NULL, "read the socket where heaps are asked for", WORD_OFF,
+         .to = &r.thread, .only = 't'},
         {"--check", NULL, "see whether the samples are those of blast --fill", WORD_ON,
          .to = &r.check},
         COMMON_WORDS(r.common),

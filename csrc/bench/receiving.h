@@ -12,7 +12,7 @@
 struct receiving {
     struct common common; /* with a bound socket: one that was given, or our own */
     size_t ring;
-    bool gro, copy, pool, check, out_of_order;
+    bool gro, copy, pool, thread, check, out_of_order;
     /* What has come. */
     uint64_t n_heaps, incomplete, packets, calls, wrong;
     struct usage start; /* when the last heap had come that warms up */
@@ -20,7 +20,7 @@ struct receiving {
 
 /* Read the command line, and open the socket where none is given. A letter of accepted stands for
  * an option that not all have: g for --no-gro, c for --no-copy, o for --out-of-order, m for
- * --no-pool. */
+ * --no-pool, t for --no-thread. */
 struct receiving receiving_begin(int argc, char **argv, const char *doc, const char *accepted);
 
 /* Say that packets may come. */
