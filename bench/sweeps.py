@@ -113,6 +113,13 @@ def _peer(*programs: str, peers: Iterable[str] = PEERS) -> list[_Program]:
     return [(peer, "python", program) for program in programs for peer in peers]
 
 
+def _built(*programs: str) -> list[_Program]:
+    """Return the peer's programs in both languages of its library, built here."""
+    return [
+        (PEER_FROM_SOURCE, language, name) for name in programs for language in ("cpp", "python")
+    ]
+
+
 def _loops(
     heap_sizes: Iterable[int], *variants: str, streams: Iterable[int | None] = (None,)
 ) -> list[Case]:
@@ -322,6 +329,29 @@ def _receiving() -> Sweep:
     )
 
 
+def _unthreaded() -> Sweep:
+    """Receivers read by a thread and where heaps are asked for, of ours; others beside them."""
+    ours = [who for who in _RECEIVING if who[0] == OURS]
+    others = [who for who in _RECEIVING if who[0] in (PEER_FROM_SOURCE, CEILING)]
+    kinds, packets = ("", "no thread"), (1472, 9000)
+    alone, beside = (64 * KIB, MIB, 16 * MIB), (64 * KIB,)
+    return _sweep(
+        "no-thread",
+        "receivers without a thread beside spead2's and a bare loop",
+        *(
+            _cross(
+                programs,
+                packet_size=packets,
+                heap_size=sizes,
+                variant=[joined(kind, turns) for kind in some],
+            )
+            for programs, some in ((ours, kinds), (others, kinds[:1]))
+            for sizes, turns in ((alone, TURNS), (beside, ""))
+        ),
+        quick=_heaps_of(MIB),
+    )
+
+
 _LARGE = 16 * MIB
 #: Chapters that are left out at a point: 3 is too slow for heaps that are as large, and 12 has
 #: nothing to gain there; small packets are there to see what they cost, and one chapter shows it.
@@ -463,34 +493,17 @@ SWEEPS = (
     ),
     _sweep(  # every way of ours to send, beside the peer at its best and bare loops alike
         "targets",
-        "all chapters from 8 on, beside spead2 from its source and the bare loops",
+        "all chapters from 8 on, beside spead2 in both languages and the bare loops",
         _cross(
             _ours(_EIGHT, _TEN, "tut_13_send_no_thread", _ELEVEN, _THIRTEEN, _SIXTEEN),
             heap_size=_HEAP_SIZES,
         ),
-        _cross(_peer(_EIGHT, _TEN, _ELEVEN, peers=[PEER_FROM_SOURCE]), heap_size=_HEAP_SIZES),
+        _cross(_built(_EIGHT, _TEN, _ELEVEN), heap_size=_HEAP_SIZES),
         _loops(_HEAP_SIZES, _TWO, _ONE),
-        _cross(_ours(_FOURTEEN), heap_size=_HEAP_SIZES, streams=[2]),
+        _cross([*_ours(_FOURTEEN), *_built(_FOURTEEN)], heap_size=_HEAP_SIZES, streams=[2]),
         _loops(_HEAP_SIZES, _ONE, streams=[2]),
         quick=_QUICK,
         chapters=("13",),
-    ),
-    _sweep(  # in the languages of the two libraries
-        "peers-cpp",
-        "chapters in C beside spead2's C++ library",
-        _cross(
-            [
-                *((OURS, "c", program) for program in (_EIGHT, _TEN, _ELEVEN, _THIRTEEN)),
-                *((PEER_FROM_SOURCE, "cpp", program) for program in (_EIGHT, _TEN, _ELEVEN)),
-            ],
-            heap_size=_HEAP_SIZES,
-        ),
-        _cross(
-            [(OURS, "c", _FOURTEEN), (PEER_FROM_SOURCE, "cpp", _FOURTEEN)],
-            heap_size=_HEAP_SIZES,
-            streams=[2],
-        ),
-        quick=_QUICK,
     ),
     # Who sends, whether samples are written before, and what is read in place. Two threads are
     # there to fill and to send; without a fill, one of them has nothing to do.
@@ -515,6 +528,7 @@ SWEEPS = (
         ),
     ),
     _receiving(),
+    _unthreaded(),
     _sweep(
         "tut-12",
         "heaps received one by one, and in chunks",

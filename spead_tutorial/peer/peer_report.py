@@ -36,6 +36,7 @@ def report(
         "program": PROGRAM,
         "language": "python",
         "random": options.random,
+        "streams": options.n_streams,
         "heaps": options.n_heaps,
         "heap_size": options.heap_size,
         "packet_size": options.packet_size,
