@@ -42,7 +42,7 @@ _TOKEN = re.compile(
 _ESCAPED = re.compile(r"\\(?:[xuU]([0-9a-f]+)|(.))")
 _CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 
-#: Byte order, kind and size; or a date, the steps of which are so many of a unit.
+#: Byte order, kind and size; or a date, the steps of which are a number of a unit.
 _PLAIN_TYPE = re.compile(
     r"[<>|=]?(?:([biufcSUV])([1-9][0-9]{0,9})"
     r"|[mM]8(?:\[(?:[1-9][0-9]{0,5})?(?:[YMWDhms]|[munpfa]s)\])?)"

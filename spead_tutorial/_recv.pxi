@@ -270,7 +270,7 @@ cdef object wrap(HeapStream stream, spt_received_heap *c):
 cdef dict counted(const spt_recv_stats *c):
     """What all streams count, by its names and in the order of its places in `StreamStats`."""
     return {
-        # What spead2's count, too.
+        # What spead2's also count.
         "heaps": c.account.heaps_complete + c.account.heaps_evicted + c.account.heaps_flushed,
         "incomplete_heaps_evicted": c.account.heaps_evicted,
         "incomplete_heaps_flushed": c.account.heaps_flushed,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Memory of heaps that are received, a part of _core.pyx. Threads that read packets get and put it,
-# and never touch Python: what is to be said of it is said by whoever gets heaps.
+# and never touch Python: the thread that gets heaps says what is to be said of it.
 
 from spead_tutorial._types import MemoryPoolStats
 

@@ -365,7 +365,7 @@ def _unpacked(
 
 
 def _joined(digits: NDArray[np.uint8], unit: int) -> NDArray[Any]:
-    """Put the digits of each number together, each of which has so many bits."""
+    """Put the digits of each number together, each of which has `unit` bits."""
     n_records, n_digits = digits.shape
     width = n_digits * unit
     if width <= 64:

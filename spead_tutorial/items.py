@@ -263,7 +263,7 @@ class Descriptor:
         return made
 
     def _check_limits(self) -> None:
-        """Refuse what NumPy cannot count, whatever there is of it."""
+        """Refuse what NumPy cannot count."""
         if self.itemsize_bits > 8 * MOST_BYTES:
             raise self._error(f"an element has more than {MOST_BYTES} bytes")
         if len(self._shape) > MOST_DIMENSIONS:
@@ -816,7 +816,7 @@ class ItemGroup:
 
         An item that is described as before stays, and gets the value. One that is described
         differently, or another with its id or name, is replaced. Of the descriptors either all
-        are taken in or none, and of the values, too: those of a heap that contradicts its own
+        are taken in or none, and also of the values: those of a heap that contradicts its own
         descriptors are refused, but later heaps are understood.
 
         Parameters

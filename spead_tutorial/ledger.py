@@ -2,7 +2,7 @@
 """What became of packets: what was counted at points along their way, and whether it adds up.
 
 A point is a program, a device, a machine, a socket, a stream, or its heaps. What one of them counts
-has to be counted by the next one, too, but for what is known to be lost between them. It is the
+also has to be counted by the next one, but for what is known to be lost between them. It is the
 same for heaps and for bytes.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The chapters and their exercises, as data: the one place where a program is registered.
 
-It imports nothing of the package, so that a build can read it, too: run as a script, it prints the
+It imports nothing of the package, so that a build can also read it: run as a script, it prints the
 names of all programs.
 """
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the chapters' programs that receive share: options, waiting with an end, the account.
 
-Ctrl-C is an end, too. It stops the stream, and the program goes on with what has come whole; then
+Ctrl-C is also an end. It stops the stream, and the program goes on with what has come whole; then
 comes the account, and the end that Ctrl-C has in other programs.
 
 Its twin in C is ``receiving.c``.
@@ -31,7 +31,7 @@ from spead_tutorial.recv._stats import FATES
 
 _Came = TypeVar("_Came")
 _LOOK_S = 0.1
-#: A stream takes heaps up to 1 GiB, of which descriptors may be so much.
+#: A stream takes heaps up to 1 GiB, of which this much may be descriptors.
 _LARGEST_HEAP, _MOST_BUFFERS, _MOST_SOCKETS = (1 << 30) - 8192, 1000, 256
 #: How a stream has ended, as a JSON object says it, and the account with seconds of silence.
 _ENDS = {
@@ -93,7 +93,7 @@ class ReceiverOptions:
     def say(self, text: str) -> None:
         """Print a line, unless a JSON object was asked for, and no text."""
         if self.text:
-            print(text + "\n", end="")  # in one piece, whatever other threads print
+            print(text + "\n", end="")  # in one piece, also when other threads print
 
 
 def parse_receiver_options(

@@ -47,7 +47,7 @@ class Options:
 
 
 def positive(text: str) -> int:
-    """A whole number that is a size in C, too, for argparse."""
+    """A whole number that is also a size in C, for argparse."""
     try:
         number = int(text)
     except ValueError:

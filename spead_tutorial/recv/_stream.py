@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
 _T = TypeVar("_T")
 
-#: What streams of chunks count besides: first what spead2's do, too.
+#: What streams of chunks count besides: first what spead2's also do.
 _OF_CHUNKS = stats_named(
     "too_old_heaps",
     "rejected_heaps",

@@ -17,7 +17,7 @@ from spead_tutorial._types import Empty, Full, Stopped
 __all__ = ["ChunkRingbuffer", "Stream"]
 
 _IN_A_ROW = 64  # heaps, before other tasks have their turn,
-_READING = 16  # of which one that has to be read counts as so many
+_READING = 16  # one that has to be read counts as this number of them
 
 
 async def _readable(loop: asyncio.AbstractEventLoop, fd: int) -> None:

@@ -373,8 +373,8 @@ SPT_API const spt_group_item *spt_item_group_find(const spt_item_group *group, c
 /* ---- 4. Depacketizer ------------------------------------------------------------------------- */
 
 /**
- * Where the payload of heaps is kept. A depacketizer calls it from within its own calls; whoever
- * was left a payload puts that back, from any thread.
+ * Where the payload of heaps is kept. A depacketizer calls it from within its own calls; the
+ * owner of a payload that was handed on puts it back, from any thread.
  */
 typedef struct spt_heap_memory {
     /** Handed to the functions. */
