@@ -95,7 +95,7 @@ class Counters:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Accounting:
-    """What a device counted beside what it should have counted.
+    """What a device counted, and what it should have counted.
 
     Parameters
     ----------
@@ -137,9 +137,9 @@ def accounted(
     datagram beyond the MTU arrives as several IP fragments, of which only the first has
     the UDP header; the kernel never fragments a GSO message.
 
-    On loopback, which also carries the answers, nobody may listen: then ICMP returns every
+    On loopback, which also carries the answers, there may be no listener: then ICMP returns every
     message that the kernel received, a GSO message as one, and each of these errors is a
-    packet that the device counts too.
+    packet that the device also counts.
 
     Parameters
     ----------

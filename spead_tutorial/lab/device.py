@@ -10,7 +10,7 @@ __all__ = ["ADDRESS", "ADDRESS6", "DEVICE", "KINDS", "PORT", "WAYS", "LabError",
 
 #: Name of the device in a lab.
 DEVICE = "dummy1"
-#: The address to send to: on the device's network, and nobody's.
+#: The address to send to: on the device's network, and no machine's.
 ADDRESS = "192.168.31.2"
 #: The same for IPv6.
 ADDRESS6 = "fd00:31::2"
@@ -51,7 +51,7 @@ def root_commands(kind: str | None = None) -> tuple[str, ...]:
     ----------
     kind : str, optional
         The kind of device: one of `KINDS`. By default the first that the kernel offers, as
-        far as anybody can tell; ``"dummy"`` where nobody can.
+        far as the kernel tells; ``"dummy"`` where it does not.
 
     Returns
     -------

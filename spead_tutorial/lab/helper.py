@@ -4,7 +4,7 @@
 A `Client` starts it. It moves into namespaces, makes devices there, and serves its caller over a
 Unix socket until that socket closes or the caller dies.
 
-A message is one JSON object, with file descriptors beside it where an operation needs them.
+A message is one JSON object, with file descriptors where an operation needs them.
 A reply repeats the ``id`` of its request and holds either ``ok`` or an error.
 """
 
@@ -51,7 +51,7 @@ def script(module: str, *arguments: str, options: Sequence[str] = ("-I", "-S")) 
 def open_missing() -> None:
     """Open ``/dev/null`` in place of each stream that this process began without.
 
-    Otherwise whatever is opened next would get the stream's number, and be taken for it.
+    Otherwise the next file that is opened would get the stream's number, and be taken for it.
     """
     for fd in range(3):
         try:
@@ -170,7 +170,7 @@ class Client:
             answer: dict[str, Any] | None = json.loads(data) if data else None
             if answer is None or answer["id"] == request["id"]:
                 return answer, given
-            # The answer to a request that Ctrl-C cut short: nobody waits for it any more.
+            # The answer to a request that Ctrl-C cut short: no caller waits for it any more.
             for fd in given:
                 os.close(fd)
 

@@ -163,7 +163,7 @@ class Lab(LabMachine):
             ``socket.AF_INET`` or ``socket.AF_INET6``; or ``socket.AF_PACKET``, for one that sees
             what the device gets.
         kind : int
-            ``socket.SOCK_RAW`` for one of ``AF_PACKET`` that sees headers of the link, too.
+            ``socket.SOCK_RAW`` for one of ``AF_PACKET`` that also sees headers of the link.
 
         Returns
         -------

@@ -176,7 +176,7 @@ class LabMachine:
             Its status, and its output where that was collected.
         """
         # Files rather than pipes: nothing to pump while the program runs, so that it costs
-        # no CPU beside a measurement, and no limit.
+        # no CPU during a measurement, and no limit.
         with contextlib.ExitStack() as files:
             stdin, stdout, stderr = (
                 files.enter_context(tempfile.TemporaryFile()) if wanted else None

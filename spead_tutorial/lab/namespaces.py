@@ -34,7 +34,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 def make_namespaces() -> bool:
-    """Move into a new network namespace; return whether it needed a user namespace too."""
+    """Move into a new network namespace; return whether it also needed a user namespace."""
     user, group = os.geteuid(), os.getegid()
     if user == 0 and libc.unshare(_CLONE_NEWNET) == 0:
         return False
@@ -72,7 +72,7 @@ def _is_own(kind: str, namespace: int) -> bool:
 def enter(holder: int, user: int, net: int) -> None:
     """Move into a lab that stays, by descriptors of the process that holds it and of these."""
     move_into(user, net)
-    # Whoever ends a lab ends that process first, and then looks who is inside.
+    # To end a lab, that process is ended first; then it is seen who is inside.
     if select.select([holder], [], [], 0)[0]:
         raise OSError(errno.ENOENT, "the lab has been ended meanwhile")
 
@@ -124,7 +124,7 @@ def programs(networks: Collection[Network], besides: int = 0) -> tuple[Program, 
     for path in Path("/proc").glob("[0-9]*"):
         if path.name != str(besides) and is_in(networks, path.name):
             with contextlib.suppress(OSError):
-                # The kernel cuts a name after 15 bytes, in the middle of a letter, too.
+                # The kernel cuts a name after 15 bytes, even in the middle of a letter.
                 name = (path / "comm").read_bytes().decode(errors="replace").strip()
                 found.append(Program(int(path.name), name))
     return tuple(found)

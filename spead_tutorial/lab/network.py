@@ -39,7 +39,7 @@ _BURST = 1 << 17
 #: Bytes that may wait before a limited link: far more than the send buffers of a few sockets, so
 #: that it is the sender that waits, as behind a real card, and nothing is dropped.
 _BACKLOG = 1 << 26
-#: What decides how far a GSO message gets in one piece, and who computes its checksums.
+#: Features that decide how far a GSO message gets in one piece, and who computes its checksums.
 _OFFLOADS = (
     "tx-udp-segmentation",
     "tx-checksumming",
@@ -187,7 +187,7 @@ def _lead_back(routes: Any) -> None:
 
 
 def _add_neighbour(routes: Any, index: int, address: str, link: str = FAR_MAC) -> None:
-    """Say once for all where an address is, so that nobody asks for it on the device.
+    """Say once for all where an address is, so that the kernel does not ask for it on the device.
 
     Without a receiver nothing has that link address: a veth's far end drops what arrives, and
     answers nothing.
@@ -269,7 +269,7 @@ def limit_run(device: str, packets: int) -> None:
 
 def make_detour(mtu: int) -> None:
     """Make two devices: what is sent into the first arrives at the second, as at the receiver's."""
-    # What arrives at a device by which nobody would answer is dropped otherwise.
+    # Otherwise what arrives at a device by which no answer would leave is dropped.
     for name in ("all", "default"):
         _write_quietly(f"/proc/sys/net/ipv4/conf/{name}/rp_filter", "0")
     with _asking() as routes:

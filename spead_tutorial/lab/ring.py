@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a device gets: a packet socket whose ring is read when all is over.
 
-The kernel writes the head of each message and its time into memory. Nobody wakes up for it
+The kernel writes the head of each message and its time into memory. No process wakes up for it
 meanwhile, and no core has more to do than to copy it
 (``Documentation/networking/packet_mmap.rst``).
 """
@@ -72,7 +72,7 @@ class PacketRing:
         return bool(self._status(len(self._ring) - _FRAME) & _OURS)
 
     def is_empty(self) -> bool:
-        """Whether nothing came, of whatever protocol."""
+        """Whether nothing came, of any protocol."""
         return not self._status(0) & _OURS
 
     def _status(self, frame: int) -> int:

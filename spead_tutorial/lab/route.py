@@ -25,7 +25,7 @@ def route_device(host: str) -> str | None:
     Parameters
     ----------
     host : str
-        An address, IPv4 or IPv6, multicast too, or a name.
+        An address, IPv4 or IPv6, also of a multicast group, or a name.
 
     Returns
     -------

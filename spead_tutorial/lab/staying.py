@@ -94,7 +94,7 @@ def _is_of_this_user_alone(folder: os.stat_result) -> bool:
 
 @contextlib.contextmanager
 def folder(*, make: bool = False) -> Iterator[int]:
-    """Open this user's folder of labs, in which nobody else can have put anything."""
+    """Open this user's folder of labs, in which no other user can have put anything."""
     path = _path()
     try:
         if make:
@@ -132,7 +132,7 @@ def locked(place: int) -> Iterator[None]:
 
 
 def names() -> list[str]:
-    """Return the names of this user's labs, those that are gone as well."""
+    """Return the names of this user's labs, also of those that are gone."""
     try:
         with folder() as place:
             return sorted(name for name in os.listdir(place) if _NAME.fullmatch(name))
@@ -244,7 +244,7 @@ def make(lab: Any, place: int, name: str) -> None:
         )
         with holder.stdout as said:  # type: ignore[union-attr]
             problem = said.read()
-        holder.returncode = 0  # it stays: nobody waits for it
+        holder.returncode = 0  # it stays: there is no wait for it
         try:
             with opened(name, place):  # it lets in who wants to enter
                 problem = ""  # what was said is of something else, such as a library
@@ -270,9 +270,9 @@ def end(name: str) -> tuple[bool, Sequence[Program]]:
                 try:
                     with contextlib.suppress(ProcessLookupError):  # has ended meanwhile
                         signal.pidfd_send_signal(lab.holder, signal.SIGKILL)
-                    select.select([lab.holder], [], [])  # nobody gets in any more
+                    select.select([lab.holder], [], [])  # no process gets in any more
                     ended = end_programs(lab.networks)
-                except BaseException:  # Ctrl-C: later nobody could tell what was in the lab
+                except BaseException:  # Ctrl-C: later it could not be told what was in the lab
                     signal_programs(lab.networks, signal.SIGKILL)
                     raise
                 finally:
@@ -287,7 +287,7 @@ def end(name: str) -> tuple[bool, Sequence[Program]]:
 
 
 def shed_rights() -> None:
-    """Give up every capability for good, root's too."""
+    """Give up every capability for good, also root's."""
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     libc.capset(struct.pack("Ii", _CAPABILITY_VERSION_3, 0), bytes(24))
 
