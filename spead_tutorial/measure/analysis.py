@@ -123,8 +123,8 @@ def _ratio(above: int | None, below: int | None) -> float | None:
 def rows(recording: Recording) -> list[Row]:
     """Sum a recording up: a row for each case, in the order in which they came.
 
-    A case with a failure in any of its samples has failed, the warm-up too, unless the sample was
-    repeated since.
+    A case with a failure in any of its samples, also in the warm-up, has failed, unless the sample
+    was repeated since.
     """
     cases: dict[str, list[Sample]] = {}
     for sample in recording.samples:
@@ -280,7 +280,7 @@ def _burst(times: _Numbers, n_bytes: _Numbers) -> float:
 # The time of a heap, split into parts: from how often a run was found at each of them
 
 OTHER = "other"
-#: The parts of the work on a heap, those of one kind beside each other: the site explains them.
+#: The parts of the work on a heap, those of one kind side by side: the site explains them.
 PARTS = (
     "fill",
     "program",
@@ -356,7 +356,7 @@ def _threads(pairs: list[tuple[Sample, Split]]) -> Iterable[Thread]:
 
 
 def _times(sample: Sample, split: Split, own: bool) -> dict[str, float]:
-    """Return ns of CPU time a heap in each part, as they would be with nobody looking."""
+    """Return ns of CPU time a heap in each part, as they would be without looking."""
     cpu_ns = sample.program_cpu_ns or 0
     if not own:
         cpu_ns = (sample.cpu_user_ns or 0) + (sample.cpu_system_ns or 0) - cpu_ns

@@ -13,7 +13,7 @@ from spead_tutorial.measure.place import Place
 from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
 from spead_tutorial.measure.records import Received, Sent, Series, joined, words_of
 
-#: A warm-up sends one part in so many of what a sample sends.
+#: A sample sends this many times what a warm-up sends.
 WARM_UP = 16
 _MIB = 1 << 20
 
@@ -45,7 +45,7 @@ class Case:
     listener: str | None = None
     # whether it is the times of a few heaps that are taken, once, and not a rate
     timeline: bool = False
-    heaps: int | None = None  # how many to send; None where whoever measures decides
+    heaps: int | None = None  # how many to send; None where the harness decides
     # how many streams send at once, in a program that has the choice; None leaves it the choice
     streams: int | None = None
     # `"pinned"` where its thread and its stream's have a core each, `"one core"` where they have
@@ -119,7 +119,7 @@ class Step:
 
     @property
     def heaps(self) -> int | None:
-        """How many heaps it sends: fewer to warm up. None where whoever measures decides."""
+        """How many heaps it sends: fewer to warm up. None where the harness decides."""
         if self.case.heaps is None or not self.warm_up:
             return self.case.heaps
         return max(1, self.case.heaps // WARM_UP)

@@ -25,7 +25,7 @@ from spead_tutorial.measure.running import Listening, Running
 from spead_tutorial.measure.verify import Report, checks, packet_sizes
 
 # ---------------------------------------------------------------------------------------
-# A program beside a chapter's sender
+# A program next to a chapter's sender
 
 _END_S = 60  # until a receiver that heard the last of its sender has ended
 

@@ -28,7 +28,7 @@ __all__ = [
     "over_loopback",
 ]
 
-#: Who listens on loopback: nobody, a sink that reads as fast as it can, or a slow one.
+#: Who listens on loopback: none, a sink that reads as fast as it can, or a slow one.
 LISTENERS = ("none", "fast", "slow")
 #: Bytes that the slow one reads in a second: well below what a sender without a limit sends, and
 #: enough to empty its buffer within a moment of the end.
@@ -46,14 +46,14 @@ _SINK_DRAIN_S = 2.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
-    """What others than a program saw of its packets; None is what nobody counted.
+    """What others than a program saw of its packets; None is what was not counted.
 
     Parameters
     ----------
     counted : Counters or None
         Growth of the device's counters.
     icmp_errors : int or None
-        Messages that came back, as nobody listened.
+        Messages that came back, as there was no listener.
     received : dict or None
         What a receiver has to say: its ``packets``, ``bytes``, ``dropped`` and whole heaps.
     """
@@ -111,7 +111,7 @@ class Place(abc.ABC):
     address, port : str, int
         Where to send to.
     mtu : int or None
-        Bytes, counted from the IP header; None where nobody knows.
+        Bytes, counted from the IP header; None where it is not known.
     device, kind : str
         What results and records call it.
     """
@@ -211,7 +211,7 @@ class Place(abc.ABC):
 
 
 class Device(Place):
-    """The device of a lab, which counts all that is sent into it, whoever receives it.
+    """The device of a lab, which counts all that is sent into it.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class Device(Place):
             stack.enter_context(lab.limited(self.bits_per_s))
 
         def returned() -> int:
-            """Count messages that came back as ICMP errors to where the device counts them, too."""
+            """Count messages that came back as ICMP errors to where the device also counts them."""
             return lab.snmp()["Icmp"]["OutDestUnreachs"] if lab.kind == "loopback" else 0
 
         before, came_back = lab.counters(), returned()
@@ -270,8 +270,8 @@ class Device(Place):
 class Loopback(Place):
     """Loopback: a lab's, or that of the machine where there can be no lab.
 
-    A lab's has more witnesses than a device that throws everything away: where nobody listens,
-    every message comes back as an ICMP error, and is counted; where somebody does, what was
+    A lab's has more witnesses than a device that throws everything away: without a listener,
+    every message comes back as an ICMP error, and is counted; with one, what was
     received and what the socket had no room for is all that was sent. The machine's own may be
     used by others meanwhile, so that its counters prove nothing: there is the receiver alone.
 
@@ -328,7 +328,7 @@ class Unread(Place):
     """The machine's loopback, with a socket that is never read but to count.
 
     It is for a few packets: what the socket has no room for, some hundred KiB, is thrown away, as
-    by a lab's device, and nothing comes back as it does from a port where nobody listens.
+    by a lab's device, and nothing comes back as it does from a port without a listener.
     """
 
     def __init__(self) -> None:
@@ -355,7 +355,7 @@ class Unread(Place):
 
 
 class Host(Place):
-    """A host outside a lab, where nobody counts what a program sends.
+    """A host outside a lab, where no device counts what a program sends.
 
     Parameters
     ----------
@@ -396,7 +396,7 @@ def _start(argv: Sequence[str | os.PathLike[str]], **how: Any) -> subprocess.Pop
 
 
 def _free_port() -> int:
-    """Return a port of loopback at which nobody listens."""
+    """Return a port of loopback without a listener."""
     with sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM) as sock:
         sock.bind((_LOOPBACK, 0))
         return int(sock.getsockname()[1])

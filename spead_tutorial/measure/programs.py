@@ -34,7 +34,7 @@ __all__ = [
     "run",
 ]
 
-#: The programs beside the chapters': bare loops that send, a receiver, and a sender for receivers.
+#: The programs that are no chapters': bare loops that send, a receiver, and a sender for receivers.
 TOOLS = ("ceiling", "sink", "blast")
 
 _FLAGS = {
@@ -178,7 +178,7 @@ class Result:
     device, kind : str
         What it sent to; see `Place`.
     accounting : Accounting or None
-        What was counted beside what the program claims; None where nothing counted.
+        What was counted, and what the program claims; None where nothing counted.
     evidence : Evidence
         What others saw of its packets.
     failure : str or None
@@ -216,7 +216,7 @@ class Result:
         counted = f"{self.device} ({self.kind}): {self.accounting.text}"
         if self.evidence.icmp_errors:
             came_back = self.evidence.icmp_errors
-            counted += f"; {came_back} messages came back, as nobody listened"
+            counted += f"; {came_back} messages came back, as there was no listener"
         received = self.evidence.received
         if received is None:
             return f"{claimed}; {counted}"
@@ -271,7 +271,7 @@ def run(
     Raises
     ------
     ValueError
-        Where nobody is to listen to packets or heaps of less than 576 bytes: how long the
+        Without a listener, for packets or heaps of less than 576 bytes: how long the
         errors are that return small messages cannot be known from what the program reports.
     """
 

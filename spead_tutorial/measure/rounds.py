@@ -25,7 +25,7 @@ from spead_tutorial.measure.records import (
     read,
 )
 
-#: A case is given up after so many failures in a row with the same words.
+#: A case is given up after this number of failures in a row with the same words.
 PATIENCE = 3
 
 _DIFFERENT_EVERY_TIME = ("load",)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that run, to their end or beside each other, and what they said."""
+"""Programs that run, to their end or at the same time, and what they said."""
 
 import contextlib
 import dataclasses
@@ -152,7 +152,7 @@ class Running:
             try:
                 if self._show is not None:
                     self._show(self._name, line.rstrip("\n"), lines is self._lines[1])
-            except BrokenPipeError:  # nobody looks any more: `head` has seen enough
+            except BrokenPipeError:  # no reader is left: `head` has seen enough
                 self._show = None
         self._ready.set()  # or else it has ended
 

@@ -4,10 +4,10 @@
 The rate is doubled until something is lost, and then what is between is halved. On the way, one run
 without loss is enough to go on: the rate has *passed*. Where the search ends, that is not enough: a
 rate is *held* when some runs in a row have lost nothing, and if it cannot be, the search goes on
-below it. A loss in one run may be chance, as when somebody else has the core for some milliseconds:
+below it. A loss in one run may be chance, as when another guest has the core for some milliseconds:
 it is forgiven once, and the runs begin anew. A second one at the same rate decides. Where the
-sender does not keep the rate that it was asked for, nobody knows what would have been lost at it:
-then the search is over, and what was found is a lower bound.
+sender does not keep the rate that it was asked for, the search is over, and what was found is a
+lower bound.
 
 What is to be run next follows from the runs that there are, and from nothing else, so a search
 that was interrupted goes on, and what it found is computed from its record.
@@ -32,10 +32,10 @@ _KEPT = 0.95
 _GOLDEN = 0.618034
 #: Bytes that the chapters' programs ask for their socket; so all have as much that are searched.
 BUFFER = 1 << 23
-#: A run sends so many times what the socket and heaps that wait can take in: who is slower than the
-#: sender by one part in as many has lost something then. And it lasts a while.
+#: A run sends ten times what the socket and heaps that wait can take in: a receiver that is a tenth
+#: slower than the sender has lost something then. And it lasts a while.
 _TIMES_TAKEN_IN, _RUN_S = 10, 0.1
-#: What may wait to be got: so many heaps as make up this, and no fewer than some.
+#: What may wait to be got: the heaps that make up this, and no fewer than some.
 _WAITING_BYTES, _FEWEST_WAITING = 1 << 20, 4
 
 
@@ -51,8 +51,8 @@ class _Verdict(enum.Enum):
 class Criterion:
     """What it takes to call a rate one without loss."""
 
-    runs: int  # so many in a row have to lose nothing at the rate that is found
-    forgiven: int  # so many may lose something before
+    runs: int  # this number in a row has to lose nothing at the rate that is found
+    forgiven: int  # this number may lose something before
     # how many times as high the lowest rate with a loss may be as the highest without one, for
     # the search to end
     narrow: float
@@ -106,7 +106,7 @@ def look(
     warm_up: Sample | None,
     most_bytes: float = math.inf,
 ) -> Iterator[Received]:
-    """Yield the runs that a search still needs, each as it was taken: so many heaps at a rate."""
+    """Yield the runs that a search still needs, each as it was taken: heaps at a rate."""
     runs, attempt = list(step.runs), step.attempt
     start = begin(warm_up, step.number)
     criterion = ROUGH if step.warm_up else THOROUGH

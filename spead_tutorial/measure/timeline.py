@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When heaps were prepared and sent: the programs of chapters 4 and 5, watched.
 
-A stream says when its own thread did its part of a heap; one that is watched notes when its program
-calls it, too. The program prepares a heap from when it last went on until it sends the heap. It
+A stream says when its own thread did its part of a heap; one that is watched also notes when its
+program calls it. The program prepares a heap from when it last went on until it sends the heap. It
 runs in a process of its own, anywhere: `record` is given what runs it, such as a lab's.
 
 >>> with Lab() as lab:  # doctest: +SKIP
@@ -54,7 +54,7 @@ class Watch:
         self._went_on_ns = 0
 
     def calling(self, n_heaps: int, send: Callable[[], Any]) -> Any:
-        """Have the stream send so many heaps."""
+        """Have the stream send a number of heaps."""
         self.sizes.append(n_heaps)
         self.prepare_ns += [self._went_on_ns] * n_heaps
         sent = send()

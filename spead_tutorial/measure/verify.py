@@ -109,7 +109,7 @@ def check_sizes(heap_size: int, packet_size: int) -> None:
     for what, size in (("heaps", heap_size), ("packets", packet_size)):
         if 0 < size < MOST_QUOTED:
             raise ValueError(
-                f"{what} of {size} bytes cannot be accounted for where nobody listens: they must"
+                f"{what} of {size} bytes cannot be accounted for without a listener: they must"
                 f" have at least {MOST_QUOTED}"
             )
 
@@ -183,5 +183,5 @@ def contradiction(report: Report, evidence: Evidence, heaps: int | None = None) 
         if not accounting.ok:
             return f"{report.program}: {accounting.text}"
     if evidence.icmp_errors == 0 and evidence.received is None and evidence.counted is not None:
-        return f"{report.program}: nobody was to listen, but no message came back: somebody did"
+        return f"{report.program}: no message came back: there was a listener, and was to be none"
     return None
