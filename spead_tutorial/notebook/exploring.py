@@ -105,7 +105,7 @@ def try_batches(place: Place, batch: int = 1, heap_size: int = 8192) -> Shown:
         Where to send to.
     batch : int
         Heaps for each call. There are as many batches as 128 heaps make, used in turn, and at
-        least two, so that as many heaps are in flight whatever the batch.
+        least two, so that the number of heaps in flight does not depend on the batch.
     heap_size : int
         Bytes of samples in a heap.
     """
@@ -132,7 +132,7 @@ def _right(trial: Trial) -> Trial:
 async def _send_deep(
     stream: Any, heap_size: int, n_heaps: int, *, depth: int, random: bool
 ) -> None:
-    """Send heaps, so many in flight."""
+    """Send heaps, a number of them in flight."""
     group, rng = make_group(heap_size), np.random.default_rng(seed=1)
     under_way: deque[Any] = deque()
     for i in range(n_heaps):
@@ -155,7 +155,7 @@ def _batches(batch: int) -> int:
 
 
 async def _send_batches(stream: Any, heap_size: int, n_heaps: int, *, batch: int) -> None:
-    """Send heaps, so many with each call, as chapter 11's program does."""
+    """Send heaps, a number of them with each call, as chapter 11's program does."""
     batches = [Batch(batch, heap_size) for _ in range(_batches(batch))]
     for first in range(0, n_heaps, batch):
         one = batches[first // batch % len(batches)]
@@ -178,7 +178,7 @@ async def _send_batches(stream: Any, heap_size: int, n_heaps: int, *, batch: int
 def explore(show: Callable[..., Shown], place: Place, **choices: Choices) -> list[Any] | None:
     """Show what a function shows for what the reader chooses.
 
-    Where nobody can choose, it is what it shows for the first of each; if that is a row of a
+    Without controls to choose by, it is what it shows for the first of each; if that is a row of a
     table, there is a row for every value of the first choice.
 
     Parameters

@@ -55,7 +55,7 @@ class NotebookError(RuntimeError):
     """A cell could not do what it was to do; the text says what, in one line."""
 
     def _render_traceback_(self) -> list[str]:
-        """Give IPython the line alone: how it came about inside of here helps nobody."""
+        """Give IPython the line alone: how it came about inside of here helps no reader."""
         return [f"{type(self).__name__}: {self}"]
 
 
@@ -135,8 +135,8 @@ class Run:
     random : bool
         Random samples instead of a fill.
     listener : str, optional
-        ``"none"``, ``"fast"`` or ``"slow"``: send over loopback, where nobody listens, somebody
-        who reads as fast as it can, or somebody who is slow. By default to the lab's device.
+        ``"none"``, ``"fast"`` or ``"slow"``: send over loopback, without a listener, to one
+        that reads as fast as it can, or to one that is slow. By default to the lab's device.
     environment : mapping
         What the program's environment has besides the kernel's.
     variant : str
@@ -345,9 +345,9 @@ def _progress(steps: int) -> Iterator[Callable[[str], None]]:
 
 
 def live() -> bool:
-    """Say whether somebody looks: at a terminal, or a front end whose user could be asked.
+    """Say whether a person looks: at a terminal, or a front end whose user could be asked.
 
-    Programs that run notebooks have nobody to ask, and they store what is shown: for them there
+    Programs that run notebooks have no user to ask, and store what is shown: for them there
     is neither progress nor anything that can be moved.
     """
     ipython = sys.modules.get("IPython")

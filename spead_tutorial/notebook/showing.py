@@ -210,7 +210,7 @@ def _over_loopback(recording: Recording) -> bool:
 
 
 def contents() -> None:
-    """Show what each of the notebooks beside this one is about."""
+    """Show what each of the notebooks next to this one is about."""
     from IPython.display import Markdown, display
 
     rows = ["| notebook | what it is about |", "|---|---|"]
@@ -257,7 +257,7 @@ def draw_parts(
     title, subtitle, note : str
         What stands above the picture, and below it; a note may speak of ``{rounds}``.
     bars : mapping from str
-        What stands beside each bar, and its parts: names, and µs.
+        What stands next to each bar, and its parts: names, and µs.
     """
 
     def draw(recording: Recording, theme: plots.Theme) -> Any:
@@ -466,7 +466,7 @@ def packet(
     ----------
     data : bytes-like, or sequence of Field
         A packet, or what `spead_tutorial.wire.dissect_heap` made of one, which knows of
-        the heap's other packets too.
+        the heap's other packets.
     names : mapping from int to str, optional
         Names of items by their id.
     title : str

@@ -65,7 +65,7 @@ class Trial:
     heaps, packets, messages, send_calls : int
         What its stream counted, as in `spead_tutorial.send.StreamStats`.
     arrived : list of bytes, optional
-        The packets that arrived; None where it sent to the place, where nobody receives.
+        The packets that arrived; None where it sent to the place, which has no receiver.
     times : mapping, optional
         When each heap was where, by the names of `spead_tutorial.measure.records.Timeline`; None
         where that was not asked for.
@@ -170,7 +170,7 @@ def _packed(job: dict[str, Any]) -> str:
         ) from None
     try:
         return base64.b64encode(cloudpickle.dumps(job)).decode()
-    except Exception as error:  # whatever the notebook has defined may raise
+    except Exception as error:  # what the notebook has defined may raise
         raise NotebookError(
             f"the sender uses something that cannot go into another process ({error}): make it"
             " inside of the function"

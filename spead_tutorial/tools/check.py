@@ -63,8 +63,8 @@ def check(
 ) -> int:
     """Check a program that you wrote for a chapter's exercise, and say how fast it is.
 
-    PROGRAM is in Python, and takes the options of the chapter's own. One that sends may be in C,
-    too: it is compiled first, against the installed library. It is run in a lab, where
+    PROGRAM is in Python, and takes the options of the chapter's own. One that sends may also
+    be in C: it is compiled first, against the installed library. It is run in a lab, where
     every byte that it sends is looked at. If they are right, it is measured in turns with the
     skeleton and with the chapter's own program, and with a bare loop of system calls. A program
     that receives is sent known values, and has to print the right ones, and account for every
@@ -118,7 +118,7 @@ def _not_measured(exercise: _Any) -> str | None:
     if isinstance(exercise, ReceiverExercise):
         if exercise.heap_size is not None:
             return None
-        return "There was no receiver before it, so there is nothing to measure it beside."
+        return "There was no receiver before it, so there is nothing to compare it with."
     if exercise.is_limited:
         return "Its rate is limited, so there is nothing to measure."
     return None

@@ -57,7 +57,7 @@ def parsed(parse: Callable[[str], _T]) -> Callable[[str], _T]:
 
 
 def _prepare_streams() -> None:
-    """Let a command write whatever it has to say, and start programs."""
+    """Let a command write what it has to say, and start programs."""
     open_missing()
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:

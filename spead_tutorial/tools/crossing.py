@@ -3,7 +3,7 @@
 
 ``python -m spead_tutorial.tools.crossing`` runs one of them on its host, which it is told by a line
 of JSON, and prints lines of JSON: each line of the program's as it comes, and then how it ended and
-what the machine counted meanwhile. When its standard input ends, so does the program: nobody
+what the machine counted meanwhile. When its standard input ends, so does the program: no one
 listens any more, or there is nothing more to come.
 """
 
@@ -45,7 +45,7 @@ _PATIENCE_S = 10  # from Ctrl-C on
 _NET = Path("/proc/net")
 _DEVICES = Path("/sys/class/net")
 
-#: What is sent at most where nobody says: as much as chapter 2 does, and half of a slower link.
+#: What is sent at most by default: as much as chapter 2 does, and half of a slower link.
 _MOST, _SHARE = 100e6, 0.5
 _PACKET_SIZE = 9000
 
@@ -161,7 +161,7 @@ class Crossing:
 
     @property
     def packets(self) -> tuple[int | None, int | None]:
-        """Packets that were sent, and received; None of whoever does not say."""
+        """Packets that were sent, and received; None of a program that does not say."""
         report = Report.parse(self.sent.output)
         return None if report is None else report.packets, self._seen("socket_datagrams")
 

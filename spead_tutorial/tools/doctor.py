@@ -130,7 +130,7 @@ def _programs() -> Check:
         "programs",
         "ok",
         f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}",
-        None if there == LANGUAGES else f"in {LANGUAGES[-1]}, too: {mend}",
+        None if there == LANGUAGES else f"for those in {LANGUAGES[-1]}: {mend}",
     )
 
 

@@ -94,7 +94,7 @@ class LostError(Exception):
 
 @contextlib.contextmanager
 def started_whole() -> Iterator[None]:
-    """Have Ctrl-C and the like wait until whoever will end what is started has been given it."""
+    """Have Ctrl-C and the like wait until what is started has been handed to what ends it."""
     held = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     handlers = {n: handler for n in held if callable(handler := signal.getsignal(n))}
     came: list[int] = []

@@ -162,7 +162,7 @@ def _wait_for(process: LabProcess) -> int:
             return process.wait()
         except KeyboardInterrupt as interrupt:
             number = how_it_ended(interrupt)[1] - 128
-            # A terminal's Ctrl-C has reached the command too: it decides what to make of it.
+            # A terminal's Ctrl-C has also reached the command: it decides what to make of it.
             if number == signal.SIGINT and _at_a_terminal():
                 continue
             process.send_signal(number)

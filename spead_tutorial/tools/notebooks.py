@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs the repository's notebooks from their sources: to store what they give, and as pages.
 
-A notebook's source is ``NAME.md``, and what it gave on a real machine is in ``NAME.ipynb`` beside
-it. What runs them comes with the extra ``[notebook]``.
+A notebook's source is ``NAME.md``, and what it gave on a real machine is in ``NAME.ipynb`` next
+to it. What runs them comes with the extra ``[notebook]``.
 """
 
 import base64
@@ -95,7 +95,7 @@ def title(notebook: Any) -> str:
 
 @contextlib.contextmanager
 def environment(*, quick: bool) -> Iterator[dict[str, str]]:
-    """Yield the environment of a kernel that is the same whatever its user has set up."""
+    """Yield the environment of a kernel that does not depend on what its user has set up."""
     with tempfile.TemporaryDirectory() as folder:
         yield os.environ | {
             "IPYTHONDIR": folder,  # neither the history nor the start-up files of the user

@@ -24,7 +24,7 @@ __all__ = ["INTERVAL_S", "PATIENCE_S", "Steps", "duration", "share_sent", "shown
 
 #: What is over by then shows nothing.
 PATIENCE_S = 2.0
-#: How often what is shown is renewed. Seldom, so that it costs nothing beside what is measured.
+#: How often what is shown is renewed. Seldom, so that it disturbs no measurement.
 INTERVAL_S = 1.0
 _T = TypeVar("_T")
 
@@ -161,7 +161,7 @@ class Steps:
             self._bar.update(self._task, completed=len(steps), name="", refresh=True)
 
     def begin(self, stage: str, name: str, total: int) -> None:
-        """Show that one of so many steps begins."""
+        """Show that one of `total` steps begins."""
         done, self._begun = self._begun, self._begun + 1
         if self._bar is not None:
             if self._task is None:

@@ -17,7 +17,7 @@ import numpy as np
 from spead_tutorial import STREAM_CTRL_ID, Descriptor, Flavour, ItemGroup, RawDescriptor
 from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
 
-_MOST_ITEMS = 512  # that are known, whatever strangers describe; as in C
+_MOST_ITEMS = 512  # that are known, even if strangers describe more; as in C
 _MOST_VALUES = 1000  # of a heap that are shown
 _FIRST = 4  # elements of an array
 _LONGEST = 60  # letters of a text, or of an element

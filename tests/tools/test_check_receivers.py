@@ -214,4 +214,4 @@ def test_chapter_3_has_nothing_to_be_measured_beside(monkeypatch, here):
     done = here("check", "3", solution(RECEIVING[0]))
     assert done.returncode == 0
     last = done.stdout.splitlines()[-1]
-    assert last == "There was no receiver before it, so there is nothing to measure it beside."
+    assert last == "There was no receiver before it, so there is nothing to compare it with."

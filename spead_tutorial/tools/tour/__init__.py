@@ -62,7 +62,7 @@ _NO_ARRIVALS = "Without data that arrives: without a lab, losses are not counted
 def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
     """Run every chapter in Python and in C, and show what each gained.
 
-    Beside them it runs bare system calls, and the same loops with spead2 where that is
+    It also runs bare system calls, and the same loops with spead2 where that is
     installed. It prints a table, and writes a page to look at, and to pass on. The exit status
     is 1 where a program failed, or a device did not count what it claims.
 
@@ -75,7 +75,7 @@ def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
 
 
 def planned(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
-    """Return what a tour measures; and why something is not beside the chapters.
+    """Return what a tour measures; and why something is not compared with the chapters.
 
     It is the sweep `ladder`, but the peer is that which is installed, and all cores send at once.
     Over loopback there are no bare loops: it is the receiver who sets the limit there.

@@ -216,7 +216,7 @@ def _failure(one: Entry) -> str | None:
 
 
 def spread(recording: Recording) -> str:
-    """Name what is given beside a median: an interval takes more rounds than a range."""
+    """Name what is given with a median: an interval takes more rounds than a range."""
     return stats.spread([recording.header.settings["rounds"]])
 
 
@@ -257,7 +257,7 @@ def _has(recording: Recording, wanted: Callable[[Sample], bool]) -> bool:
 
 
 def _beside(recording: Recording) -> list[str]:
-    """Say what the chapters were measured beside, and why they were not beside more."""
+    """Say what the chapters were compared with, and why not with more."""
     said = []
     if _has(recording, lambda sample: sample.program == CEILING):
         said.append(

@@ -38,7 +38,7 @@ from spead_tutorial.tools.why.watching import Sender, watch
 @click.option("--receiver", is_flag=True,
               help="COMMAND receives: say why it loses packets.")  # fmt: skip
 @click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Draw where its time goes: an SVG, and beside it a dark one.")  # fmt: skip
+              help="Draw where its time goes: an SVG, and a dark one.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def why(
     command: tuple[str, ...],

@@ -154,7 +154,7 @@ def _detail(part: Part) -> str:
 
 # ---- As a picture ----
 
-#: Inches from thread to thread, and of a bar; and beside the panel; and of a letter in a bar.
+#: Inches from thread to thread, and of a bar; and next to the panel; and of a letter in a bar.
 _PITCH, _BAR, _LETTER = 0.42, 0.3, 0.078
 _SIDES, _NARROW_SIDES = (1.7, 0.3), (1.2, 0.2)
 

@@ -12,7 +12,7 @@ from spead_tutorial.tools.why.remedies import Gain, gains_of
 
 __all__ = ["CHECKS", "Finding", "diagnose"]
 
-#: Of what sending takes some is needed: what can go is known beside a bare loop alone.
+#: Of what sending takes some is needed: what can go is known from a bare loop alone.
 SENDING = ("fragments", "small-packets", "small-heaps", "call-per-packet",
            "no-segmentation-offload")  # fmt: skip
 #: Every kind that there is, in the order that those of the same cost are said in. What each takes
