@@ -107,7 +107,7 @@ class Table(Generic[_Row]):
         return self.text(_terminal())
 
     def text(self, width: int | None = None) -> str:
-        """Write it for a terminal of so many columns, or for a file; without columns of nothing.
+        """Write it for a terminal of `width` columns, or for a file; without columns of nothing.
 
         Words take several lines where there is no room for them; a number is never cut.
         """
@@ -169,7 +169,7 @@ def _terminal() -> int | None:
 
 
 def width_up_to(most: int) -> int:
-    """Return how many columns a page has: a terminal's, but no more than so many."""
+    """Return how many columns a page has: a terminal's, but no more than `most`."""
     return min(most, _terminal() or most)
 
 

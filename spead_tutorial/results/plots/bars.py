@@ -147,7 +147,7 @@ def draw_bar(
     if line is not None:
         mark(axis, estimate.median, y, line, point.samples[0].heap_size, estimate)
     values = list(point.values(value).values())
-    # With a rim of the background's colour: to be seen on a bar and beside it.
+    # With a rim of the background's colour: to be seen on a bar and next to it.
     stroke: dict[str, Any] = {"color": theme.text, "zorder": 3}
     rim: dict[str, Any] = {"color": theme.background, "zorder": 2.5}
     ends = [estimate.low, estimate.high]
@@ -172,7 +172,7 @@ def draw_gain(
     row: str,
     heap_size: int,
 ) -> None:
-    """Draw a gain and its interval beside the bars of a row that it is of."""
+    """Draw a gain and its interval at the end of the row that it is of."""
     line = Line(f"{row}, {NAMES[language]}, gain", language, unit=TIMES)
     mark(axis, estimate.median, y, line, heap_size, estimate)
     colour = theme.colours[language]
@@ -181,7 +181,7 @@ def draw_gain(
 
 
 def write_beside(axis: "Axes", y: float, words: str, inches: float, **more: Any) -> None:
-    """Write in a column beside a panel: its middle is so many inches from the panel's right end."""
+    """Write in a column next to a panel: its middle is some inches from the panel's right end."""
     place: dict[str, Any] = {"annotation_clip": False, "ha": "center", "va": "center"}
     within = axis.get_yaxis_transform()
     write(axis, words, (1, y), (72 * inches, 0), within, **place, **more)

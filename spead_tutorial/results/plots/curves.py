@@ -72,7 +72,7 @@ def size_axis(
 
 
 def _mark(n: float) -> str:
-    """Name a mark of an axis of sizes, where 0.5 KiB stands beside 1 KiB."""
+    """Name a mark of an axis of sizes, where 0.5 KiB is next to 1 KiB."""
     return size(n) if n >= 1024 else f"{n / 1024:g} KiB"
 
 
@@ -185,7 +185,7 @@ def gain_panel(
 ) -> None:
     """Draw how many times as fast something became, on a logarithmic scale with a line at 1.
 
-    The scale has room for `scaled`, too: for the gains of panels that share it.
+    The scale also has room for `scaled`: for the gains of panels that share it.
     """
     known = [one for some in [*scaled, *(drawn for drawn, _, _ in gains)] for one in some.values()]
     axis.set_yscale("log")
@@ -224,7 +224,7 @@ def curve_legend(
 
 
 def name_line(axis: "Axes", x: float, words: str, theme: Theme) -> None:
-    """Draw an upright line that is no data, and say beside its top what it is."""
+    """Draw an upright line that is no data, and say at its top what it is."""
     axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
     if words:
         above: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": FAINT}

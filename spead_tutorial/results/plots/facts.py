@@ -145,7 +145,7 @@ def top(recording: Recording) -> float:
     """Return the highest rate of a recording in MB/s.
 
     It is that of all its samples that count, also those which a picture leaves out: pictures
-    of one recording have the same scale, and can be held beside each other.
+    of one recording have the same scale, and can be compared.
     """
     rates = (rate(sample) for sample in recording.samples if not sample.warm_up)
     return max((x for x in rates if x is not None), default=1.0)

@@ -197,7 +197,7 @@ def require() -> Any:
 
 
 def save(path: Path, draw: Draw, recording: Recording) -> list[Path]:
-    """Draw a picture to `path`, and the same in the colours of a dark page beside it."""
+    """Draw a picture to `path`, and the same in the colours of a dark page next to it."""
     return _both(path, render(draw, recording, LIGHT))
 
 

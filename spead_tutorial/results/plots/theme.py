@@ -48,7 +48,7 @@ _MORE_DASHES = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Theme:
-    """Colours of a picture; those of data differ in lightness too."""
+    """Colours of a picture; those of data also differ in lightness."""
 
     name: str  # `"light"` or `"dark"`
     background: str  # colours of what is not data
@@ -62,7 +62,7 @@ class Theme:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether there is no room for panels beside each other."""
+        """Whether there is no room for panels side by side."""
         return self.width < WIDTH
 
     def narrow(self) -> "Theme":
