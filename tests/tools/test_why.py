@@ -12,6 +12,7 @@ import os
 import re
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -30,7 +31,8 @@ from spead_tutorial.results.plots.theme import DARK, LIGHT
 from spead_tutorial.tools.why import bars, facts, trying, watching
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
 from spead_tutorial.tools.why.findings import Finding
-from spead_tutorial.tools.why.places import Capture, end
+from spead_tutorial.tools.why.places import Capture
+from spead_tutorial.tools.why.process import Output, end
 from spead_tutorial.tools.why.remedies import Gain, Tried
 from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
 from support import ROOT
@@ -183,6 +185,16 @@ def test_what_a_program_started_is_ended_though_it_ends_first_itself():
         end(process, 0.05)
     while any(Path(f"/proc/{pid}").exists() for pid in found):  # until the first process asks
         time.sleep(0.01)
+
+
+def test_of_what_a_program_prints_the_first_and_the_last_part_are_kept_and_nothing_on_disk():
+    program = "echo first; yes | head -c 5000000; echo last"
+    with Output() as output:
+        assert stat.S_ISFIFO(os.fstat(output.to).st_mode)
+        subprocess.run(["sh", "-c", program], stdout=output.to, stderr=output.to, check=True)
+        said = output.lines()
+    assert (said[0], said[-1]) == ("first", "last")
+    assert 1000 < len(said) < 100_000
 
 
 @needs_lab

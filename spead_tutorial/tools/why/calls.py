@@ -18,6 +18,8 @@ FUTEX, TIMER = "futex", "timerfd_settime"
 WAITS = (*SLEEPS, FUTEX, "wait4", "waitid", "pause", "rt_sigsuspend", "restart_syscall")
 #: What threads of a process wake each other with, in the words of strace.
 EVENTS = "[eventfd]"
+#: Where a program prints to while it is watched.
+OUTPUT = "its output"
 
 _WHO = r"(?:(?:\[pid +)?(?P<who>\d+)\]? +)?"
 _LINE = re.compile(
@@ -27,6 +29,7 @@ _LINE = re.compile(
 _UNFINISHED = re.compile(_WHO + r"\d+\.\d+ (?P<name>\w+)\((?P<arguments>.*) <unfinished \.\.\.>$")
 _RESUMED = re.compile(_WHO + r"\d+\.\d+ <\.\.\. (?P<name>\w+) resumed")
 _INTERVAL = re.compile(r"tv_sec=(\d+), tv_nsec=(\d+)")
+_PRINTS = re.compile(r"\([12]<pipe:")
 _PATH = re.compile(r'<(/[^>]*)>|"(/[^"]*)"')
 _MOST_LINES = 500_000
 #: A wait that is shorter is a look whether there is something to do.
@@ -186,6 +189,8 @@ def _call(name: str, timed: bool, sends: bool, group: list[_Seen], floor: float)
 def _path(one: _Seen) -> str:
     if EVENTS in one.arguments:
         return EVENTS
+    if _PRINTS.match(one.arguments):
+        return OUTPUT
     found = _PATH.search(one.arguments)
     return (found[1] or found[2] or "") if found else ""
 

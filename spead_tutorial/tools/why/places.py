@@ -5,12 +5,9 @@ import abc
 import contextlib
 import dataclasses
 import os
-import select
-import signal
 import socket
 import struct
 import subprocess
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -290,39 +287,3 @@ def _counted(table: Path, device: str) -> Counters:
     if counters is None:
         raise click.UsageError(f"there is no interface {device!r} here")
     return counters
-
-
-def end(process: Any, patience_s: float = 1.0) -> None:
-    """End a program and all that it started: as Ctrl-C does, then as ``kill``, then for good."""
-    if process.poll() is not None:
-        return
-    # All are held from the beginning: those whose parent has ended are nobody's children then.
-    with contextlib.ExitStack() as stack:
-        held = []
-        for pid in family(process.pid):
-            with contextlib.suppress(OSError):
-                held.append(os.pidfd_open(pid))
-                stack.callback(_kill, held[-1])
-        for number in (signal.SIGINT, signal.SIGTERM):
-            for one in held:
-                with contextlib.suppress(OSError):
-                    signal.pidfd_send_signal(one, number)
-            until = time.monotonic() + patience_s
-            while not _ended(held):
-                process.poll()  # which only ends when it has been asked for
-                if time.monotonic() > until:
-                    break
-                time.sleep(0.01)
-    with contextlib.suppress(subprocess.TimeoutExpired):  # another user's cannot be ended
-        process.wait(patience_s)
-
-
-def _ended(held: list[int]) -> bool:
-    """Whether all of some processes have ended: then their descriptors can be read."""
-    return len(select.select(held, [], [], 0)[0]) == len(held)
-
-
-def _kill(held: int) -> None:
-    with contextlib.suppress(OSError):
-        signal.pidfd_send_signal(held, signal.SIGKILL)
-    os.close(held)

@@ -284,7 +284,7 @@ def _watched(
         faults=sum(one.faults for one in threads if one.tid in readers),
         fault_s=fault_s,
         reads=reads,
-        told=_told(program.said),
+        told=_told(program.output.lines()),
         unseen=() if reads else (_NO_READS,),
     )
 
@@ -316,9 +316,9 @@ def _waits(
     return waits
 
 
-def _told(said: str) -> dict[str, int]:
+def _told(said: Sequence[str]) -> dict[str, int]:
     """Return what a receiver of this package said of its stream, as JSON, last."""
-    for line in reversed(said.splitlines()):
+    for line in reversed(said):
         if line.startswith("{"):
             with contextlib.suppress(ValueError, RecursionError):
                 made = json.loads(line)

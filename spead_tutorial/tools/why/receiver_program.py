@@ -7,7 +7,6 @@ import dataclasses
 import os
 import socket
 import subprocess
-import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,16 +15,14 @@ from typing import Any, Self
 import click
 
 from spead_tutorial.lab import Lab
-from spead_tutorial.tools.why.places import end
+from spead_tutorial.tools.why.process import Output, end, name_of, start
 from spead_tutorial.tools.why.receiver_facts import Socket
-from spead_tutorial.tools.why.watching import Sender
 
 #: What a receiver gets until it listens.
 _START_S = 20.0
 _LOOK_S = 0.02
 _SETTLE_S = 0.2  # for a receiver to close its socket after the end of a stream
 _END_S = 1.0  # until one has ended that hears nothing any more
-_OUTPUT = 1 << 20  # bytes of what it says that are read
 
 
 # ---- Its sockets ----
@@ -95,17 +92,18 @@ class Program:
     """A receiver in a lab: it is started when it is needed, as it may end with each stream."""
 
     def __init__(self, argv: Sequence[str], lab: Lab, under: Sequence[str] = ()) -> None:
-        self.name, self.lab = Sender(tuple(argv)).name, lab
+        self.name, self.lab = name_of(argv), lab
         self._argv = [*under, *argv]
         self._process: Any = None
-        self._log = tempfile.TemporaryFile()  # noqa: SIM115 (closed by __exit__)
+        self.output = Output()
 
     def __enter__(self) -> Self:
+        self.output.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end()
-        self._log.close()
+        self.output.__exit__()
 
     def end(self, patience_s: float = 0.0) -> None:
         """End it, when it had some time to end by itself."""
@@ -113,13 +111,6 @@ class Program:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(patience_s)
             end(self._process)
-
-    @property
-    def said(self) -> str:
-        """The end of what it wrote."""
-        size = self._log.seek(0, os.SEEK_END)
-        self._log.seek(max(0, size - _OUTPUT))
-        return self._log.read().decode(errors="replace")
 
     def listening(self) -> int:
         """Return its process, which listens; it is started where none does."""
@@ -141,16 +132,7 @@ class Program:
     def _start(self) -> None:
         host, port = self.lab.address, str(self.lab.port)
         where = {"SPEAD_TUTORIAL_HOST": host, "SPEAD_TUTORIAL_PORT": port}
-        self._log.truncate(0)
-        self._log.seek(0)
-        try:
-            self._process = self.lab.receiver.popen(
-                self._argv, stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log,
-                env=os.environ | where,
-            )  # fmt: skip
-        except OSError as error:
-            reason = f"{self._argv[0]}: {error.strerror or error}"
-            raise click.ClickException(f"it cannot be started: {reason}") from None
+        self._process = start(self.lab.receiver.popen, self._argv, self.output, os.environ | where)
         begun = time.monotonic()
         while not bound(self._process.pid, self.lab.port):
             if self._process.poll() is not None:
@@ -162,8 +144,7 @@ class Program:
     def _ended_early(self) -> str:
         status = self._process.returncode
         how = f"by signal {-status}" if status < 0 else f"with status {status}"
-        last = [line.strip() for line in self.said.splitlines() if line.strip()][-1:]
-        return ": ".join([f"{self.name} ended {how} before it listened", *last])
+        return ": ".join([f"{self.name} ended {how} before it listened", *self.output.lines()[-1:]])
 
     def _never_listened(self) -> str:
         others = sorted({one.port for one in bound(self._process.pid)})

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What threads that send wait for, and what they do but send. No I/O, no clock."""
 
-import re
 from collections.abc import Iterable
 
 from spead_tutorial.results.units import number, percent
 from spead_tutorial.tools.why.account import Part
+from spead_tutorial.tools.why.calls import OUTPUT
 from spead_tutorial.tools.why.distance import Distance
 from spead_tutorial.tools.why.facts import PAGE, Seen
 from spead_tutorial.tools.why.finding import (
@@ -23,8 +23,6 @@ from spead_tutorial.tools.why.finding import (
 )
 
 _MOST_NAMES = 4
-#: What strace calls the file without a name that a sender's output is written to.
-_OUTPUT = re.compile(r"/#\d+( \(deleted\))?$")
 
 
 # ---- What threads wait for ----
@@ -177,8 +175,6 @@ def _files(seen: Seen, name: str) -> list[str]:
 
 def _file(seen: Seen, name: str) -> str:
     files = _files(seen, name)
-    if files and _OUTPUT.search(files[0]):
-        return " on its output"
     return f" on {files[0]}" if files else ""
 
 
@@ -192,7 +188,7 @@ def _guess(seen: Seen, parts: Iterable[Part]) -> str:
         return " So it looks up an address: getaddrinfo."
     if "getrandom" in names or "/dev/urandom" in files:
         return " So its data is the kernel's random numbers: os.urandom."
-    if names & {"write", "writev"} and any(file.startswith("/") for file in files):
+    if names & {"write", "writev"} and any(file.startswith(("/", OUTPUT)) for file in files):
         return " So it writes a log."
     return ""
 

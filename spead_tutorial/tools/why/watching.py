@@ -7,7 +7,6 @@ import itertools
 import mmap
 import operator
 import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -35,7 +34,8 @@ from spead_tutorial.tools.why.facts import (
     Thread,
     Traffic,
 )
-from spead_tutorial.tools.why.places import AtProcess, InLab, Spot, end
+from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
+from spead_tutorial.tools.why.process import Output, end, name_of, start
 from spead_tutorial.tools.why.remedies import Tried
 
 #: How often counters are read, in seconds, and threads: every few times.
@@ -61,7 +61,6 @@ _MIB = 1 << 20
 _BARE_BYTES, _BARE_PACKETS = 1 << 29, 1 << 18
 _BARE_LIMIT_S = 60.0
 _TOUCHED = 64 * _MIB
-_MOST_SAID = 1 << 17
 _Found = TypeVar("_Found")
 
 
@@ -77,8 +76,7 @@ class Sender:
         """What it is called."""
         if self.pid is not None:
             return f"process {self.pid}"
-        scripts = [Path(word).name for word in self.argv if word.endswith((".py", ".sh"))]
-        return scripts[0] if scripts else Path(self.argv[0]).name
+        return name_of(self.argv)
 
 
 @dataclasses.dataclass(slots=True)
@@ -165,17 +163,12 @@ def _seen(found: _Found | str) -> _Found | None:
 
 
 @contextlib.contextmanager
-def _running(sender: Sender, spot: Spot, argv: Sequence[str], log: Any) -> Any:
+def _running(sender: Sender, spot: Spot, argv: Sequence[str], output: Output) -> Any:
     """Start a sender, and end it with the block; yield its process, None for one that runs."""
     if sender.pid is not None:
         yield None
         return
-    try:
-        nothing = subprocess.DEVNULL
-        process = spot.popen(argv, stdin=nothing, stdout=log, stderr=log, env=spot.environment)
-    except OSError as error:
-        reason = f"{sender.argv[0]}: {error.strerror or error}"
-        raise click.ClickException(f"it cannot be started: {reason}") from None
+    process = start(spot.popen, argv, output, spot.environment)
     try:
         yield process
     finally:
@@ -183,10 +176,10 @@ def _running(sender: Sender, spot: Spot, argv: Sequence[str], log: Any) -> Any:
 
 
 def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traffic]:
-    with tempfile.TemporaryFile() as log:
+    with Output() as output:
         before, first = _looped(spot), _Look(time.monotonic(), spot.counters(), {})
         with (
-            _running(sender, spot, sender.argv, log) as process,
+            _running(sender, spot, sender.argv, output) as process,
             instruments.traffic(sender.pid or process.pid) as found,
         ):
             looks, whole = _followed(sender, spot, process, seconds)
@@ -197,7 +190,7 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
         sent = [i for i in range(1, len(looks)) if _grown(looks[i - 1], looks[i])]
         if whole and status:
             how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
-            raise click.ClickException(": ".join([f"{sender.name} {how}", *_lines(log)[-1:]]))
+            raise click.ClickException(": ".join([f"{sender.name} {how}", *output.lines()[-1:]]))
         if not sent:
             waited = min(looks[-1].at - looks[0].at, seconds + _start_s(sender))
             raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
@@ -311,16 +304,6 @@ def _between(looks: Sequence[_Look], begin: int, end: int, whole: bool) -> Run:
     return waits.added(run, asked, waits.numbered(named), pooled=pooled)
 
 
-def _lines(log: Any) -> list[str]:
-    """Return what was written to a log: its beginning, and its end, where it is long."""
-    log.seek(0)
-    said = log.read(_MOST_SAID)
-    if log.seek(0, os.SEEK_END) > _MOST_SAID:
-        log.seek(-_MOST_SAID // 2, os.SEEK_END)
-        said = said[: _MOST_SAID // 2] + b"\n" + log.read()
-    return [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
-
-
 def _looped(spot: Spot) -> int:
     """Count what was sent to the lab's loopback."""
     return spot.lab.counters("lo").packets if isinstance(spot, InLab) else 0
@@ -375,9 +358,9 @@ def _packets(
     """Look at a sender's packets, and meanwhile where its own code is."""
     capture = spot.capture()
     with contextlib.ExitStack() as stack:
-        log = stack.enter_context(tempfile.TemporaryFile())
+        output = stack.enter_context(Output())
         ring = None if isinstance(capture, str) else stack.enter_context(capture)
-        with _running(sender, spot, sender.argv, log) as process:
+        with _running(sender, spot, sender.argv, output) as process:
             _until_sent(sender, spot, process, 0.0, lambda: False)  # as starting is no sending
             pids, begun = instruments.family(sender.pid or process.pid), time.monotonic()
             with samples.profile(pids, min(seconds, _PROFILE_S)) as profile:
@@ -403,22 +386,22 @@ def _packets(
 
 
 def _calls(sender: Sender, spot: Spot, seconds: float, *, pooled: bool) -> Calls | str:
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
-        output = str(Path(folder, "strace"))
-        argv = instruments.strace(output, sender.argv, sender.pid)
+    with tempfile.TemporaryDirectory() as folder, Output() as output:
+        written = Path(folder, "strace")
+        argv = instruments.strace(str(written), sender.argv, sender.pid)
         if argv is None:
             return instruments.NO_STRACE
         watched = Sender(tuple(argv))
-        with _running(watched, spot, argv, log) as process:
+        with _running(watched, spot, argv, output) as process:
             names = _until_sent(sender, spot, process, seconds, lambda: False)
         try:
-            with open(output, encoding="utf-8", errors="replace") as lines:
+            with written.open(encoding="utf-8", errors="replace") as lines:
                 found = parse_calls(lines, waits.numbered(names), pooled=pooled)
         except OSError:
             found = None
         if found is not None:
             return found
-        said = _lines(log)
+        said = output.lines()
     why = f" ({said[0]})" if said and "strace" in said[0] else ""
     return f"Its calls were not seen: strace saw none that sends{why}."
 

@@ -12,7 +12,7 @@ from typing import Any
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.facts import Seen
-from spead_tutorial.tools.why.places import end
+from spead_tutorial.tools.why.process import end
 from support.senders import Planted
 from support.typed import COMMAND
 

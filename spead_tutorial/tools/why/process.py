@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A program that is watched: how it is started and ended, and what is kept of its output."""
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+import click
+
+from spead_tutorial.tools.why.instruments import family
+
+#: What is kept of the beginning of what a program prints, and of its end; a pipe's size, and how
+#: often it is emptied.
+_KEPT, _PIPE, _EVERY_S = 1 << 16, 1 << 20, 5e-3
+
+
+class Output:
+    """What a program prints: its first part and its last, in memory.
+
+    It comes through a pipe that is emptied now and then: a file would grow without end, and who
+    reads each line as it comes takes a core from the program.
+    """
+
+    def __init__(self) -> None:
+        self._first, self._last, self._size = b"", b"", 0
+        self._pipe, self.to = os.pipe()
+        os.set_blocking(self._pipe, False)
+        with contextlib.suppress(OSError):  # this user has too many pipes
+            fcntl.fcntl(self.to, fcntl.F_SETPIPE_SZ, _PIPE)
+        self._over, self._lock = threading.Event(), threading.Lock()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._reader.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._reader.join()
+        os.close(self._pipe)
+        os.close(self.to)
+
+    def _read(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            self._take()
+
+    def _take(self) -> None:
+        """Read what is there: no more than the pipe holds, as it may be filled again at once."""
+        with self._lock, contextlib.suppress(BlockingIOError):
+            for _ in range(_PIPE // _KEPT):
+                said = os.read(self._pipe, _KEPT)
+                room = _KEPT - len(self._first)
+                self._first += said[:room]
+                self._last = (self._last + said[room:])[-_KEPT:]
+                self._size += len(said)
+
+    def lines(self) -> list[str]:
+        """Return its lines: the first ones, and the last ones."""
+        self._take()
+        is_cut = self._size > len(self._first) + len(self._last)
+        said = self._first + b"\n" * is_cut + self._last
+        return [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+
+
+def name_of(argv: Sequence[str]) -> str:
+    """Return what a program is called: the script's name, where an interpreter runs one."""
+    scripts = [Path(word).name for word in argv if word.endswith((".py", ".sh"))]
+    return scripts[0] if scripts else Path(argv[0]).name
+
+
+def start(popen: Any, argv: Sequence[str], output: Output, environment: Mapping[str, str]) -> Any:
+    """Start a program, or say in a line why that cannot be."""
+    nothing, to = subprocess.DEVNULL, output.to
+    try:
+        return popen(argv, stdin=nothing, stdout=to, stderr=to, env=environment)
+    except OSError as error:
+        reason = f"{argv[0]}: {error.strerror or error}"
+        raise click.ClickException(f"it cannot be started: {reason}") from None
+
+
+def end(process: Any, patience_s: float = 1.0) -> None:
+    """End a program and all that it started: as Ctrl-C does, then as ``kill``, then for good."""
+    if process.poll() is not None:
+        return
+    # All are held from the beginning: those whose parent has ended are nobody's children then.
+    with contextlib.ExitStack() as stack:
+        held = []
+        for pid in family(process.pid):
+            with contextlib.suppress(OSError):
+                held.append(os.pidfd_open(pid))
+                stack.callback(_kill, held[-1])
+        for number in (signal.SIGINT, signal.SIGTERM):
+            for one in held:
+                with contextlib.suppress(OSError):
+                    signal.pidfd_send_signal(one, number)
+            until = time.monotonic() + patience_s
+            while not _ended(held):
+                process.poll()  # which only ends when it has been asked for
+                if time.monotonic() > until:
+                    break
+                time.sleep(0.01)
+    with contextlib.suppress(subprocess.TimeoutExpired):  # another user's cannot be ended
+        process.wait(patience_s)
+
+
+def _ended(held: list[int]) -> bool:
+    """Whether all of some processes have ended: then their descriptors can be read."""
+    return len(select.select(held, [], [], 0)[0]) == len(held)
+
+
+def _kill(held: int) -> None:
+    with contextlib.suppress(OSError):
+        signal.pidfd_send_signal(held, signal.SIGKILL)
+    os.close(held)
