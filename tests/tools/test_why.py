@@ -49,7 +49,7 @@ needs_strace = needs("strace")
 @pytest.fixture
 def why(here: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command in this process, with a bare loop that is over at once."""
-    monkeypatch.setattr(watching, "_BARE_BYTES", 1 << 22)
+    monkeypatch.setattr(trying, "_BARE_BYTES", 1 << 22)
     monkeypatch.setattr(watching, "_TOUCHED", 1 << 20)
     monkeypatch.setattr(trying, "ROUNDS", 1)
     monkeypatch.setattr(trying, "_EACH_S", 1e-3)
@@ -386,7 +386,7 @@ def test_an_interrupt_ends_the_sender_too(tmp_path):
 # ---- The report, of facts made by hand ----
 
 RUN = facts.Run(3.0, 8000, 72_000_000, (), False)
-BARE = facts.Bare(1.2e9, 4e8, 1e-6, 2e-7, 2e-8)
+BARE = facts.Bare(1.2e9, 2e-8)
 SEND = Part("sends", "sendto", 0.06, 1.0)
 SLEEP = Part("sleep", "clock_nanosleep", 2.85, 1.0)
 UNKNOWN = Part("unexplained", "", 0.09)

@@ -48,7 +48,7 @@ def told(*threads: Thread, callers: tuple[Caller, ...] | None = None, **more: An
     run = Run(1.0, 1000, GB, threads, False, 100, **more.pop("run", {}))
     if callers is None:
         callers = (Caller("main", 0, 1000, (SENDTO, *more.pop("calls", ()))),)
-    seen = Calls(1000, 1000, ("sendto",), 0, 0.0, 2.0, 0, callers)
+    seen = Calls(1000, 1000, ("sendto",), 2.0, 0, callers)
     found = account(run, seen if callers else None, more.pop("sampled", ()), PRICES, **more)
     assert found is not None
     for one in found.threads:

@@ -27,7 +27,7 @@ from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.instruments import parse_traffic
 from spead_tutorial.tools.why.report import CHAPTERS, text
 
-BARE = Bare(rate=10e9, unmerged_rate=4e9, message_s=1e-6, fault_s=2e-7, packet_s=2e-8)
+BARE = Bare(rate=10e9, packet_s=2e-8)
 MESSAGES = 15_900  # of seven packets of 9000 bytes each, for a gigabyte
 SENDS = Call("sendmmsg", 1000, 1e-6, sends=True)
 
@@ -50,8 +50,8 @@ def seen(**facts: Any) -> Seen:
     """
     parts: dict[str, Any] = {
         "run": Run(1.0, MESSAGES, GB, (thread(),), False, 100),
-        "packets": Packets(MESSAGES, 111_300, GB, 0, 9000, 1 << 20, 1, 0),
-        "calls": Calls(1000, MESSAGES, ("sendmmsg",), 0, 0.0, 1.0, 0, (called(),)),
+        "packets": Packets(MESSAGES, 111_300, GB, 0, 9000, 1 << 20),
+        "calls": Calls(1000, MESSAGES, ("sendmmsg",), 1.0, 0, (called(),)),
         "sampled": (Sampled("main", 0, 100, 0, (("main", "sender", 100),)),),
     }
     for name, value in facts.items():

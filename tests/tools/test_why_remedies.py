@@ -46,12 +46,12 @@ def packets(size: int = 9000, per_message: int = 1, pieces: int = 1, **facts: An
     n = GB // size
     counts = {"messages": n // per_message * pieces, "packets": n, "payload_bytes": GB}
     counts |= {"fragments": n * (pieces - 1), "packet_bytes": size, "heap_bytes": 1 << 20}
-    return Packets(**{**counts, "destinations": 1, "missed": 0} | facts)
+    return Packets(**counts | facts)
 
 
 def calls(per_call: int = 1, **facts: Any) -> Calls:
-    counts = {"send_calls": 1000, "messages": 1000 * per_call, "names": ("sendto",), "sleeps": 0}
-    return Calls(**{**counts, "asked_s": 0.0, "seconds": 1.0, "mapped_bytes": 0} | facts)
+    counts = {"send_calls": 1000, "messages": 1000 * per_call, "names": ("sendto",)}
+    return Calls(**{**counts, "seconds": 1.0, "mapped_bytes": 0} | facts)
 
 
 def lacks(seen: Packets, called: Calls | None, new: float = 0.0) -> tuple[str, ...]:

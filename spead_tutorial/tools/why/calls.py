@@ -51,7 +51,6 @@ class _Seen:
     arguments: str
     value: int
     took: float
-    slept: float = 0.0  # for how long it asked to sleep, by itself or by a timer
     timed: bool = False  # whether a time ends it, and whether one has
     timed_out: bool = False
 
@@ -87,7 +86,6 @@ def parse_calls(
         for one in seen
         if one.name == "brk" and one.at < first
     }
-    slept = [one.slept for one in during if one.slept > 0]
     callers = tuple(
         _caller(calls, ids, floor, (names or {}).get(int(who or 0), ("", 0)), ends.get(who, 0))
         for who, calls in by_thread.items()
@@ -97,12 +95,9 @@ def parse_calls(
         send_calls=found.total(),
         messages=sum(map(_messages, sent)),
         names=tuple(name for name, _ in found.most_common()),
-        sleeps=len(slept),
-        asked_s=sum(slept),
         seconds=last - first,
         mapped_bytes=sum(caller.mapped_bytes for caller in callers),
         callers=tuple(sorted(callers, key=lambda caller: -caller.messages)),
-        floor_s=floor,
     )
 
 
@@ -131,11 +126,10 @@ def _read(lines: Iterable[str]) -> list[_Seen]:
             float(match["took"] or 0.0),
         )  # fmt: skip
         if one.name == TIMER:
-            timers[one.who] = _asked(arguments, 1)
+            timers[one.who] = _set_to(arguments)
         elif one.name in SLEEPS:
             one.timed = "nanosleep" in one.name or not re.search(r"(, -1|NULL)\)$", arguments)
-            one.slept = _slept(one, timers.get(one.who, 0.0))
-            one.timed_out = one.slept > 0
+            one.timed_out = _timed_out(one, timers.get(one.who, 0.0))
         elif one.name == FUTEX:
             one.timed = "WAIT" in arguments and not re.search(r", NULL(, [^,]*)?\)$", arguments)
             one.timed_out = "ETIMEDOUT" in (match["more"] or "")
@@ -217,21 +211,18 @@ def _messages(one: _Seen) -> int:
     return int(words[1]) if len(words) > 1 and words[1].isdecimal() else 0
 
 
-def _slept(one: _Seen, timer: float) -> float:
-    """Return for how long a call asked to sleep, by itself or by a timer; else nothing."""
+def _timed_out(one: _Seen, timer: float) -> bool:
+    """Whether a time has ended a call: its own, or that of a timer."""
     if "nanosleep" in one.name:
-        # Until a time, where it says so, and not for so long.
-        return one.took if "TIMER_ABSTIME" in one.arguments else _asked(one.arguments, 0)
+        return True
     if one.took < _LOOK_S:
-        return 0.0
-    if one.value == 0:  # its own time was up
-        return one.took
-    return timer if 0 < _ABOUT * timer <= one.took else 0.0
+        return False
+    return one.value == 0 or 0 < _ABOUT * timer <= one.took
 
 
-def _asked(arguments: str, place: int) -> float:
-    """Return one of the times among a call's arguments, in seconds."""
-    times = _INTERVAL.findall(arguments)[place : place + 1]
+def _set_to(arguments: str) -> float:
+    """Return the seconds after which a timer ends, the second time among a call's arguments."""
+    times = _INTERVAL.findall(arguments)[1:2]
     return int(times[0][0]) + int(times[0][1]) / 1e9 if times else 0.0
 
 

@@ -91,14 +91,6 @@ class Run:
         """Pages touched for the first time."""
         return sum(thread.faults for thread in self.threads)
 
-    @property
-    def idle(self) -> float:
-        """Share of the time in which certainly no thread wanted a core."""
-        if not self.threads:
-            return 0.0
-        wanted = sum(thread.cpu_s + (thread.runnable_s or 0.0) for thread in self.threads)
-        return max(0.0, 1.0 - wanted / self.seconds)
-
     def per_gb(self, amount: float) -> float:
         """Return what an amount is for a gigabyte of payload."""
         return amount * GB / self.payload_bytes
@@ -115,8 +107,6 @@ class Packets:
     packet_bytes: int  # the size within UDP of most packets, by their bytes
     # the length of most SPEAD heaps, by their bytes; None where the packets are not SPEAD
     heap_bytes: int | None
-    destinations: int  # addresses with ports that they went to
-    missed: int  # messages for which there was no room
 
     def per_gb(self, amount: float) -> float:
         """Return what an amount is for a gigabyte of payload."""
@@ -176,12 +166,9 @@ class Calls:
     send_calls: int  # system calls that send
     messages: int  # what they sent, as they returned it
     names: tuple[str, ...]  # the calls, most frequent first
-    sleeps: int  # calls that waited for time to pass, and nothing else
-    asked_s: float  # seconds that they asked for
     seconds: float  # from the first call that sends to the last
     mapped_bytes: int  # bytes of new memory that the program asked the kernel for in that time
     callers: tuple[Caller, ...] = ()  # those threads that made calls in that time
-    floor_s: float = 0.0  # what a call takes at least while it is looked at
 
     @property
     def per_call(self) -> float:
@@ -202,10 +189,7 @@ class Traffic:
 class Bare:
     """What bare system calls do here, with heaps and packets as the sender has them."""
 
-    rate: float  # bytes within UDP in a second, with segmentation offload and without
-    unmerged_rate: float
-    message_s: float  # seconds of CPU time that one more message costs
-    fault_s: float  # seconds of CPU time that the first touch of a page costs
+    rate: float  # bytes within UDP in a second
     packet_s: float  # seconds of CPU time that one more packet in a message costs
     # seconds of CPU time for a gigabyte: less than that of a clock where others have the cores
     gb_s: float | None = None

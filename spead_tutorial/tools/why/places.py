@@ -41,17 +41,15 @@ class Capture(PacketRing):
 
     def packets(self) -> Packets | None:
         """Return what was noted; None where no UDP was sent."""
-        missed = self.missed()
         messages = packets = payload = fragments = 0
         sizes: Counter[int] = Counter()
         heaps: Counter[int] = Counter()
-        destinations = set()
         for message in self.messages():
             length, head, merged = message.n_bytes, message.head, message.merged
             found = _datagram(head) if message.is_sent else None
             if found is None:
                 continue
-            to, at, is_first, is_fragment = found
+            at, is_first, is_fragment = found
             messages += 1
             fragments += is_fragment and not is_first
             n_bytes = length - at
@@ -61,7 +59,6 @@ class Capture(PacketRing):
             size = struct.unpack_from("!H", head, at - 4)[0] - 8 if is_fragment else n_bytes
             n_packets = -(-n_bytes // merged) if merged else 1
             packets += n_packets
-            destinations.add(to)
             sizes[merged or size] += n_bytes if merged else size
             heap = _heap_bytes(head[at:])
             if heap is not None:
@@ -75,16 +72,14 @@ class Capture(PacketRing):
             fragments=fragments,
             packet_bytes=max(sizes, key=sizes.__getitem__),
             heap_bytes=max(heaps, key=heaps.__getitem__) if heaps else None,
-            destinations=len(destinations),
-            missed=missed,
         )
 
 
-def _datagram(head: bytes) -> tuple[bytes, int, bool, bool] | None:
+def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
     """Take the headers of a message apart.
 
-    Returns where it goes to, where its payload begins, whether it is the first piece of a datagram,
-    and whether it is one of several; None for anything but UDP.
+    Returns where its payload begins, whether it is the first piece of a datagram, and whether it is
+    one of several; None for anything but UDP.
     """
     if len(head) < 14 + 20:
         return None
@@ -92,9 +87,9 @@ def _datagram(head: bytes) -> tuple[bytes, int, bool, bool] | None:
     if kind == _IPV4 and head[14 + 9] == _UDP:
         at = 14 + 4 * (head[14] & 0xF)
         (piece,) = struct.unpack_from("!H", head, 14 + 6)
-        offset, more, address = piece & 0x1FFF, piece & 0x2000, head[14 + 16 : 14 + 20]
+        offset, more = piece & 0x1FFF, piece & 0x2000
     elif kind == _IPV6 and len(head) >= 14 + 48:
-        at, offset, more, address = 14 + 40, 0, 0, head[14 + 24 : 14 + 40]
+        at, offset, more = 14 + 40, 0, 0
         following = head[14 + 6]
         if following == _IPV6_FRAGMENT:
             following = head[at]
@@ -105,8 +100,8 @@ def _datagram(head: bytes) -> tuple[bytes, int, bool, bool] | None:
     else:
         return None
     if offset:
-        return address, at, False, True
-    return address + head[at + 2 : at + 4], at + 8, True, bool(more)
+        return at, False, True
+    return at + 8, True, bool(more)
 
 
 def _heap_bytes(packet: bytes) -> int | None:

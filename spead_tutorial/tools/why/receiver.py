@@ -26,7 +26,7 @@ from spead_tutorial.tools.why import instruments, receiver_times
 from spead_tutorial.tools.why.facts import Thread
 from spead_tutorial.tools.why.receiver_facts import Reads, Watched, Way
 from spead_tutorial.tools.why.receiver_program import Program, bound, sockets
-from spead_tutorial.tools.why.watching import page_fault_s
+from spead_tutorial.tools.why.watching import prices
 
 _LOOK_S = 0.02
 #: Bytes in a heap, and in a packet where the MTU has room for it; and in the largest message.
@@ -269,7 +269,7 @@ def _watched(
     readers = receiver_times.threads_at(names, where) if where else set()
     if not readers and threads:
         readers = {threads[0].tid}
-    fault_s = page_fault_s()
+    fault_s = prices().fault_s
     waits = _waits(looks, names, readers)
     return Watched(
         program=program.name,

@@ -236,7 +236,7 @@ def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
     """Return a diagnosis for JSON."""
     packets, calls, account = seen.packets, seen.calls, seen.account
     made = dataclasses.asdict(seen)
-    made["run"] |= {"rate_bytes_per_s": seen.run.rate, "idle": seen.run.idle}
+    made["run"]["rate_bytes_per_s"] = seen.run.rate
     made["share_of_bare_loop"] = seen.share
     made["packets_per_message"] = packets.per_message if packets else None
     made["messages_per_call"] = calls.per_call if calls else None

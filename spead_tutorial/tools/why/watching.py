@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 import itertools
 import mmap
-import operator
 import os
 import tempfile
 import time
@@ -16,10 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from spead_tutorial.lab import Counters
-from spead_tutorial.measure import baselines
-from spead_tutorial.measure.case import Case
-from spead_tutorial.measure.programs import ProgramError, finish
-from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
+from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why import instruments, samples, trying, waits
 from spead_tutorial.tools.why.accounting import Prices, account
 from spead_tutorial.tools.why.calls import parse_calls
@@ -57,10 +53,7 @@ _IDLE_S = 5.0
 #: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
 _LEFTOVERS_S, _STRAYS = 0.1, 8
 _CONTAINERS = ("docker", "podman", "nerdctl", "lxc", "kubectl")
-_MIB = 1 << 20
-_BARE_BYTES, _BARE_PACKETS = 1 << 29, 1 << 18
-_BARE_LIMIT_S = 60.0
-_TOUCHED = 64 * _MIB
+_TOUCHED = 64 << 20
 _Found = TypeVar("_Found")
 
 
@@ -126,7 +119,7 @@ def watch(
     tried: tuple[Tried, ...] | str = ()
     if isinstance(spot, InLab):
         say("Running the bare loop")
-        bare = _bare(spot, _seen(packets))
+        bare = trying.bare(spot, _seen(packets))
         if isinstance(packets, Packets) and isinstance(bare, Bare):
             tried = trying.tried(spot, packets, _seen(calls), run, say)
     missing = {"strace": calls, "perf": sampled, "/proc": times}
@@ -147,7 +140,7 @@ def watch(
         sampled=_seen(sampled),
         tried=_seen(tried) or (),
         account=account(
-            run, _seen(calls), _seen(sampled), _prices(),
+            run, _seen(calls), _seen(sampled), prices(),
             tuple(name for name, found in missing.items() if isinstance(found, str)),
             counted.per_message if counted else 1.0,
         ),
@@ -406,62 +399,15 @@ def _calls(sender: Sender, spot: Spot, seconds: float, *, pooled: bool) -> Calls
     return f"Its calls were not seen: strace saw none that sends{why}."
 
 
-# ---- The bare loop ----
+# ---- What the kernel asks ----
 
 
-def _bare(spot: InLab, packets: Packets | None) -> Bare | str:
-    heap_size = (packets and packets.heap_bytes) or _MIB
-    heap_size = min(max(heap_size, 64), 16 * _MIB)
-    largest = spot.lab.mtu - IP_UDP_HEADERS
-    packet_size = min(max(packets.packet_bytes if packets else largest, 256), largest)
-    case = Case(
-        baselines.CEILING, "c", baselines.CEILING, heap_size, packet_size, variant="one thread",
-        heaps=max(2, min(_BARE_BYTES, _BARE_PACKETS * min(heap_size, packet_size)) // heap_size),
-    )  # fmt: skip
-    if (reason := baselines.missing(case)) is not None:
-        return f"There is no bare loop beside it: {reason}."
-    elapsed = operator.attrgetter("elapsed_ns")
-    try:
-        # The best of a few, as is the custom with ceilings: others may use this machine, too.
-        merged = min((_ceiling(spot, case, []) for _ in range(3)), key=elapsed)
-        single = min((_ceiling(spot, case, ["-k", "1"]) for _ in range(2)), key=elapsed)
-        larger = dataclasses.replace(case, packet_size=largest)
-        fewer = _ceiling(spot, larger, [])
-    except ProgramError as error:
-        return f"There is no bare loop beside it: {error}."
-    more = (single.messages or 0) - (merged.messages or 0)
-    apart = merged.packets - fewer.packets
-    message_s = (_cpu_s(single) - _cpu_s(merged)) / more if more > 0 else 0.0
-    return Bare(
-        rate=merged.spead_bytes / merged.elapsed_ns * 1e9,
-        unmerged_rate=single.spead_bytes / single.elapsed_ns * 1e9,
-        message_s=max(message_s, 0.0),
-        fault_s=page_fault_s(),
-        gb_s=_cpu_s(merged) * 1e9 / merged.spead_bytes,
-        packet_s=max(0.0, (_cpu_s(merged) - _cpu_s(fewer)) / apart) if apart > 0 else 0.0,
-    )
+def prices() -> Prices:
+    """Measure what pages take when they are touched for the first time."""
+    return Prices(_page_fault_s("MADV_NOHUGEPAGE"), _page_fault_s("MADV_HUGEPAGE"))
 
 
-def _ceiling(spot: InLab, case: Case, more: list[str]) -> Report:
-    start = baselines.launch(case, case.heaps)
-    argv = list(start(spot.destination))
-    done = finish(spot.lab.run, baselines.CEILING, [argv[0], *more, *argv[1:]], _BARE_LIMIT_S)
-    report = Report.parse(done.output) if done.status == 0 else None
-    if report is None:
-        raise ProgramError(done.complaint)
-    return report
-
-
-def _cpu_s(report: Report) -> float:
-    return (report.cpu_user_ns + report.cpu_system_ns) / 1e9
-
-
-def _prices() -> Prices:
-    return Prices(page_fault_s(), page_fault_s("MADV_HUGEPAGE"))
-
-
-def page_fault_s(advice: str = "MADV_NOHUGEPAGE") -> float:
-    """Touch memory for the first time, and return the CPU time that a page of it takes."""
+def _page_fault_s(advice: str) -> float:
     with mmap.mmap(-1, _TOUCHED) as memory:
         with contextlib.suppress(AttributeError, OSError):
             memory.madvise(getattr(mmap, advice))
