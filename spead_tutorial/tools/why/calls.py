@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which system calls a sender makes, from the lines of strace. No I/O, no clock."""
+"""Which system calls a program makes, from the lines of strace. No I/O, no clock."""
 
 import dataclasses
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from spead_tutorial.tools.why.facts import Call, Caller, Calls
 
-#: Calls that send, and that end when a time has come, or sooner.
+#: Calls that send, that read, and that end when a time has come, or sooner.
 SENDS = ("sendmsg", "sendmmsg", "sendto", "write", "writev", "io_uring_enter")
+READS = ("recvfrom", "recvmsg", "recvmmsg", "read", "readv")
 SLEEPS = ("nanosleep", "clock_nanosleep", "select", "pselect6", "poll", "ppoll", "epoll_wait",
           "epoll_pwait", "epoll_pwait2")  # fmt: skip
 FUTEX, TIMER = "futex", "timerfd_settime"
@@ -26,10 +27,12 @@ _LINE = re.compile(
     _WHO + r"(?P<at>\d+\.\d+) (?:<\.\.\. )?(?P<name>\w+)(?P<arguments>.*)"
     r" = (?P<value>-?\d+|0x[0-9a-f]+|\?)(?P<more>[ <].*?)??(?:<(?P<took>\d+\.\d+)>)?$"
 )
-_UNFINISHED = re.compile(_WHO + r"\d+\.\d+ (?P<name>\w+)\((?P<arguments>.*) <unfinished \.\.\.>$")
+_UNFINISHED = re.compile(
+    _WHO + r"(?P<at>\d+\.\d+) (?P<name>\w+)\((?P<arguments>.*) <unfinished \.\.\.>$"
+)
 _RESUMED = re.compile(_WHO + r"\d+\.\d+ <\.\.\. (?P<name>\w+) resumed")
 _INTERVAL = re.compile(r"tv_sec=(\d+), tv_nsec=(\d+)")
-_PRINTS = re.compile(r"\([12]<pipe:")
+_PRINTS = re.compile(r"[12]<pipe:")
 _PATH = re.compile(r'<(/[^>]*)>|"(/[^"]*)"')
 _MOST_LINES = 500_000
 #: A wait that is shorter is a look whether there is something to do.
@@ -42,11 +45,11 @@ _LEAST_S = 1e-7
 
 
 @dataclasses.dataclass(slots=True)
-class _Seen:
+class Ended:
     """A call that has ended."""
 
-    who: str | None
-    at: float
+    who: str | None  # the thread, as strace names it
+    at: float  # when it began
     name: str
     arguments: str
     value: int
@@ -61,24 +64,44 @@ def parse_calls(
     *,
     pooled: bool = False,
 ) -> Calls | None:
-    """Count what strace wrote down; None where nothing was sent.
-
-    ``names`` has what threads are called, and which one each is of those with that name. Threads
-    that stand in for each other are one, if ``pooled``.
-    """
-    seen = _read(lines)
-    floor = min((one.took for one in seen if one.took > 0), default=0.0)
+    """Count what strace wrote down of a sender; None where nothing was sent."""
+    seen = read(lines)
     sent = [one for one in seen if _is_send(one)]
     through = Counter(_socket_of(one) for one in sent)
     # Those of one or two messages are for names, or for the kernel: no data goes through them.
     few = max(through.values(), default=0) / 20
     sent = [one for one in sent if through[_socket_of(one)] >= few]
+    return counted(seen, sent, names, pooled=pooled)
+
+
+def reads(seen: Iterable[Ended], inodes: Collection[int]) -> list[Ended]:
+    """Return those calls that have read something from sockets, by the numbers of these."""
+    marks = tuple(f":[{inode}]>" for inode in inodes)
+    return [
+        one for one in seen
+        if one.name in READS and one.value > 0 and _socket_of(one).endswith(marks)
+    ]  # fmt: skip
+
+
+def counted(
+    seen: Sequence[Ended],
+    sent: Sequence[Ended],
+    names: Mapping[int, tuple[str, int]] | None = None,
+    *,
+    pooled: bool = False,
+) -> Calls | None:
+    """Count calls from the first one to the last one of those that send, or of a receiver's reads.
+
+    ``names`` has what threads are called, and which one each is of those with that name. Threads
+    that stand in for each other are one, if ``pooled``.
+    """
     if not sum(map(_messages, sent)):
         return None
+    floor = min((one.took for one in seen if one.took > 0), default=0.0)
     first, last = min(one.at for one in sent), max(one.at for one in sent)
     ids = set(map(id, sent))
     during = [one for one in seen if first <= one.at <= last]
-    by_thread: dict[str | None, list[_Seen]] = {}
+    by_thread: dict[str | None, list[Ended]] = {}
     for one in during:
         by_thread.setdefault(None if pooled else one.who, []).append(one)
     ends = {
@@ -101,30 +124,29 @@ def parse_calls(
     )
 
 
-def number_of(value: str) -> int:
+def _number_of(value: str) -> int:
     """Return what strace says that a call returned: modes have a zero before them; 0 for "?"."""
     return 0 if value == "?" else int(value, 16 if value.startswith("0x") else 10)
 
 
-def _read(lines: Iterable[str]) -> list[_Seen]:
-    begun: dict[tuple[str | None, str], str] = {}
+def read(lines: Iterable[str]) -> list[Ended]:
+    """Read what strace wrote down: each call, when it has ended."""
+    begun: dict[tuple[str | None, str], tuple[str, float]] = {}
     timers: dict[str | None, float] = {}
     found = []
     for line in itertools.islice(lines, _MOST_LINES):
         if (cut := _UNFINISHED.match(line)) is not None:
-            begun[cut["who"], cut["name"]] = cut["arguments"]
+            begun[cut["who"], cut["name"]] = cut["arguments"], float(cut["at"])
             continue
         match = _LINE.match(line)
         if match is None:
             continue
-        arguments = match["arguments"]
+        arguments, at = match["arguments"].removeprefix("("), float(match["at"])
         if (rest := _RESUMED.match(line)) is not None:
-            arguments = begun.pop((rest["who"], rest["name"]), "") + arguments
-        value = number_of(match["value"])
-        one = _Seen(
-            match["who"], float(match["at"]), match["name"], arguments, value,
-            float(match["took"] or 0.0),
-        )  # fmt: skip
+            first, at = begun.pop((rest["who"], rest["name"]), ("", at))
+            arguments = first + arguments
+        value, took = _number_of(match["value"]), float(match["took"] or 0.0)
+        one = Ended(match["who"], at, match["name"], arguments, value, took)
         if one.name == TIMER:
             timers[one.who] = _set_to(arguments)
         elif one.name in SLEEPS:
@@ -138,10 +160,10 @@ def _read(lines: Iterable[str]) -> list[_Seen]:
 
 
 def _caller(
-    calls: list[_Seen], sent: set[int], floor: float, name: tuple[str, int], end_of_memory: int
+    calls: list[Ended], sent: set[int], floor: float, name: tuple[str, int], end_of_memory: int
 ) -> Caller:
     """Return what one thread called."""
-    groups: dict[tuple[str, bool, bool, bool], list[_Seen]] = {}
+    groups: dict[tuple[str, bool, bool, bool], list[Ended]] = {}
     mapped = 0
     for one in calls:
         groups.setdefault(
@@ -163,7 +185,7 @@ def _caller(
     )
 
 
-def _call(name: str, timed: bool, sends: bool, group: list[_Seen], floor: float) -> Call:
+def _call(name: str, timed: bool, sends: bool, group: list[Ended], floor: float) -> Call:
     is_wait = name in WAITS
     tenth = sorted(one.took for one in group)[len(group) // _TENTH]
     waited = sum(one.took for one in group)
@@ -180,7 +202,7 @@ def _call(name: str, timed: bool, sends: bool, group: list[_Seen], floor: float)
     )
 
 
-def _path(one: _Seen) -> str:
+def _path(one: Ended) -> str:
     if EVENTS in one.arguments:
         return EVENTS
     if _PRINTS.match(one.arguments):
@@ -189,7 +211,7 @@ def _path(one: _Seen) -> str:
     return (found[1] or found[2] or "") if found else ""
 
 
-def _is_send(one: _Seen) -> bool:
+def _is_send(one: Ended) -> bool:
     if one.name not in SENDS or one.value < 0:
         return False
     if one.name in ("write", "writev"):  # a connected socket's, not a file's
@@ -197,13 +219,13 @@ def _is_send(one: _Seen) -> bool:
     return one.name != "io_uring_enter" or _messages(one) > 0
 
 
-def _socket_of(one: _Seen) -> str:
+def _socket_of(one: Ended) -> str:
     return one.arguments.partition(",")[0]
 
 
-def _messages(one: _Seen) -> int:
+def _messages(one: Ended) -> int:
     """Return how many messages a call was for."""
-    if one.name == "sendmmsg":
+    if one.name in ("sendmmsg", "recvmmsg"):
         return one.value
     if one.name != "io_uring_enter":
         return 1
@@ -211,7 +233,7 @@ def _messages(one: _Seen) -> int:
     return int(words[1]) if len(words) > 1 and words[1].isdecimal() else 0
 
 
-def _timed_out(one: _Seen, timer: float) -> bool:
+def _timed_out(one: Ended, timer: float) -> bool:
     """Whether a time has ended a call: its own, or that of a timer."""
     if "nanosleep" in one.name:
         return True
@@ -228,7 +250,7 @@ def _set_to(arguments: str) -> float:
 
 def _mapped(arguments: str) -> int:
     """Return how much memory a call maps that is private: no file, and no shared ring."""
-    words = arguments.lstrip("(").split(", ")
+    words = arguments.split(", ")
     if "MAP_ANONYMOUS" not in arguments or "PROT_WRITE" not in arguments:
         return 0
     return int(words[1]) if words[1].isdecimal() else 0

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from spead_tutorial.tools.why import waits
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
-from spead_tutorial.tools.why.calls import number_of
+from spead_tutorial.tools.why.calls import _number_of as number_of
 from spead_tutorial.tools.why.facts import Thread
 from spead_tutorial.tools.why.receiver_facts import Call, Reads
 
