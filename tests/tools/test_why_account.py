@@ -28,7 +28,7 @@ from spead_tutorial.tools.why.facts import (
 )
 from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.samples import parse
-from spead_tutorial.tools.why.waits import added, doing, look, numbered
+from spead_tutorial.tools.why.waits import Blocked, added, doing, look, numbered
 from support.labs import needs_lab, open_lab
 
 PRICES = Prices(fault_s=2e-7, cleared_s=5e-8)
@@ -85,6 +85,8 @@ RUNNING = {"own": 0.2, "sends": 0.3, "core": 0.1}
         (Wait("read", False, 9), (), {"input": 0.4}),
         (Wait("wait4", False, 9), (), {"process": 0.4}),
         (Wait("fsync", False, 9), (), {"calls": 0.4}),
+        # Of a receiver the look itself tells.
+        (Wait("futex", True, 9, (), "lock", "worker"), (), {"lock": 0.4}),
         (Wait("", False, 9), (), {"unexplained": 0.4}),
     ],
 )  # fmt: skip
@@ -197,6 +199,14 @@ def test_own_code_is_told_by_library_and_apart_from_reading_the_clock():
     assert own == pytest.approx({"prog": 0.1, "libm.so.6": 0.02})
 
 
+def test_of_a_receiver_all_that_read_count_or_the_busiest_where_that_was_not_seen():
+    readers = (Caller("main", 0, 1000, (SENDTO,)), Caller("other", 0, 1, (SENDTO,)))
+    busy = (thread(), thread(2, "other", user_s=0.5))
+    assert all(one.sends for one in told(*busy, callers=readers, receives=True).threads)
+    dark = told(*busy, callers=(), receives=True)
+    assert [(one.tid, one.sends) for one in dark.threads] == [(2, True), (1, False)]
+
+
 def test_an_account_can_be_read_back():
     found = told(waits(Wait("clock_nanosleep", True, 9)), without=("perf",))
     assert msgspec.convert(json.loads(json.dumps(dataclasses.asdict(found))), Account) == found
@@ -221,7 +231,7 @@ def test_an_account_can_be_read_back():
     ],
 )
 def test_what_a_thread_waits_in_is_read_from_its_call(text, what):
-    assert doing(text, NUMBERS) == what
+    assert doing(text, NUMBERS) == (what and Blocked(*what))
 
 
 def test_a_program_that_sleeps_is_seen_in_its_call():
@@ -253,7 +263,11 @@ def test_a_container_that_sends_nothing_here_is_refused_with_what_to_do(tmp_path
 
 def test_a_pool_of_threads_waits_when_none_of_them_runs():
     """As Go's: idle ones park, one looks for input until the next time, one watches all others."""
-    park, until, watch = ("futex", False), ("epoll_pwait", True), ("nanosleep", True)
+    park, until, watch = (
+        Blocked("futex", timed=False),
+        Blocked("epoll_pwait", timed=True),
+        Blocked("nanosleep", timed=True),
+    )
     looks = [{1: None, 2: park, 3: watch}] * 6 + [{1: until, 2: park, 3: watch}] * 3
     looks += [{1: until, 2: park, 3: None}]
     pool = [thread(1, user_s=0.1), thread(2, user_s=0.1), thread(3, user_s=0.0, system_s=0.0)]

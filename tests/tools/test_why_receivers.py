@@ -173,7 +173,7 @@ def test_a_wait_is_told_by_its_call_what_is_in_the_socket_and_who_runs(
 
 
 def test_a_lock_of_the_c_library_waits_for_a_word_to_be_no_longer_two():
-    number = next(str(n) for n in range(512) if waits.doing(f"{n} 0x0") == (FUTEX, False))
+    number = next(str(n) for n in range(512) if waits.doing(f"{n} 0x0") == waits.Blocked(FUTEX, timed=False))
     for value, is_lock in (("0x2", True), ("0x0", False)):
         text = f"{number} 0x7f00 0x80 {value} 0x0 0x0 0x0 0x7ffc 0x7f01"
         assert times.blocked(text) == times.Blocked(FUTEX, timed=False, is_lock=is_lock)

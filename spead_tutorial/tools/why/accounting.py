@@ -55,17 +55,23 @@ def account(
     prices: Prices,
     without: tuple[str, ...] = (),
     per_message: float = 1.0,
+    *,
+    receives: bool = False,
 ) -> Account | None:
     """Return what every second of a run went into; None where no threads were seen.
 
-    ``per_message`` is how many packets a message has.
+    ``per_message`` is how many packets a message has. Of a program that receives, those that send
+    are those that read: all that do, or the busiest one, where no calls were seen.
     """
     if not run.threads:
         return None
     callers = _matched(run.threads, calls.callers if calls else (), run.pooled)
     samples = _matched(run.threads, sampled or (), run.pooled)
     most = max((caller.messages for caller in callers.values()), default=0)
-    sends = {tid for tid, caller in callers.items() if caller.messages >= max(1.0, SENDS * most)}
+    least = 1.0 if receives else max(1.0, SENDS * most)
+    sends = {tid for tid, caller in callers.items() if caller.messages >= least}
+    if receives and not sends:
+        sends = {max(run.threads, key=lambda one: one.cpu_s).tid}
     made = [
         _Teller(run, thread, sends, calls, callers.get(thread.tid), samples.get(thread.tid), prices,
                 per_message).told()
@@ -73,10 +79,10 @@ def account(
     ]  # fmt: skip
     made = [one for one in made if one.seconds > 0]
     slowed = None
-    if calls is not None and calls.messages > 1 and run.messages:
+    if calls is not None and calls.messages > 1 and run.messages and not receives:
         slowed = calls.seconds / calls.messages / (run.seconds / run.messages)
     ranked = sorted(made, key=lambda one: (not one.sends, -_busy(one)))
-    return Account(run.seconds, tuple(ranked[:_MOST_THREADS]), without, slowed)
+    return Account(run.seconds, tuple(ranked[:_MOST_THREADS]), without, slowed, receives)
 
 
 def _busy(one: ThreadTime) -> float:
@@ -221,6 +227,9 @@ class _Teller:
 
     def _wait(self, wait: Wait, seconds: float) -> Iterator[Part]:
         """Divide the time of a wait by what it is for."""
+        if wait.kind:
+            yield Part(wait.kind, wait.on, seconds)
+            return
         slept = self._by_time(wait)
         if slept is None:
             yield Part("unexplained", wait.call, seconds)

@@ -12,8 +12,8 @@ from spead_tutorial.tools.why.facts import Call, Caller, Calls
 #: Calls that send, that read, and that end when a time has come, or sooner.
 SENDS = ("sendmsg", "sendmmsg", "sendto", "write", "writev", "io_uring_enter")
 READS = ("recvfrom", "recvmsg", "recvmmsg", "read", "readv")
-SLEEPS = ("nanosleep", "clock_nanosleep", "select", "pselect6", "poll", "ppoll", "epoll_wait",
-          "epoll_pwait", "epoll_pwait2")  # fmt: skip
+POLLS = ("select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2")
+SLEEPS = ("nanosleep", "clock_nanosleep", *POLLS)
 FUTEX, TIMER = "futex", "timerfd_settime"
 #: Calls whose time is that of waiting.
 WAITS = (*SLEEPS, FUTEX, "wait4", "waitid", "pause", "rt_sigsuspend", "restart_syscall")
@@ -100,6 +100,9 @@ def counted(
     floor = min((one.took for one in seen if one.took > 0), default=0.0)
     first, last = min(one.at for one in sent), max(one.at for one in sent)
     ids = set(map(id, sent))
+    # A read that finds nothing is one all the same.
+    by_reads = {(one.name, _socket_of(one)) for one in sent if one.name in READS}
+    ids |= {id(one) for one in seen if (one.name, _socket_of(one)) in by_reads}
     during = [one for one in seen if first <= one.at <= last]
     by_thread: dict[str | None, list[Ended]] = {}
     for one in during:
@@ -225,6 +228,8 @@ def _socket_of(one: Ended) -> str:
 
 def _messages(one: Ended) -> int:
     """Return how many messages a call was for."""
+    if one.value < 0:
+        return 0
     if one.name in ("sendmmsg", "recvmmsg"):
         return one.value
     if one.name != "io_uring_enter":

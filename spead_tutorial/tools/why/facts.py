@@ -30,11 +30,14 @@ class Wait:
     timed: bool  # whether it ends by itself, when a time has come
     seen: int  # in how many looks
     beside: tuple[Beside, ...] = ()  # what others did meanwhile, those who waited left out
+    # what it was for, of `account.KINDS`, and on what, where the look itself has told
+    kind: str = ""
+    on: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Thread:
-    """What one thread did while the sender sent."""
+    """What one thread did while the program sent, or received."""
 
     tid: int  # its number
     name: str  # what the kernel calls it
@@ -164,7 +167,7 @@ class Calls:
     """What strace saw, in a run of its own."""
 
     send_calls: int  # system calls that send
-    messages: int  # what they sent, as they returned it
+    messages: int  # what they sent, as they returned it; or of a receiver, all of this of reads
     names: tuple[str, ...]  # the calls, most frequent first
     seconds: float  # from the first call that sends to the last
     mapped_bytes: int  # bytes of new memory that the program asked the kernel for in that time
@@ -174,6 +177,15 @@ class Calls:
     def per_call(self) -> float:
         """Messages in a call."""
         return self.messages / self.send_calls
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pauses:
+    """Times in which a receiver read nothing, far longer than most, in the run with strace."""
+
+    times: int
+    longest_s: float  # the longest
+    own_s: float  # what of all of them was spent in no call
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def blocked(text: str) -> Blocked | None:
         return None
     numbers = [int(word, 16) for word in text.split()[1:4]]
     is_lock = doing[0] == "futex" and numbers[1] & _OPERATION == _WAIT
-    return Blocked(*doing, is_lock and numbers[2] & 0xFFFFFFFF == _CONTENDED)
+    return Blocked(*doing[:2], is_lock and numbers[2] & 0xFFFFFFFF == _CONTENDED)
 
 
 def wait_of(

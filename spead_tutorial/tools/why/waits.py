@@ -8,12 +8,24 @@ import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
+from spead_tutorial.tools.why.calls import FUTEX, POLLS, READS
 from spead_tutorial.tools.why.facts import Beside, Run, Thread, Wait
 
-#: What a thread does at a moment: the call that it waits in, and whether a time ends it by itself;
-#: None where it runs, or could.
-Doing = tuple[str, bool] | None
+
+class Blocked(NamedTuple):
+    """What a thread waits in."""
+
+    call: str
+    timed: bool  # whether a time ends it by itself
+    is_lock: bool = False  # whether it is for a lock of the C library
+    kind: str = ""  # what it is for, of `account.KINDS`, and on what, where that is known
+    on: str = ""
+
+
+#: What threads do at a moment; None where one runs, or could.
+Doing = Blocked | None
 Look = dict[int, Doing]
 
 #: The calls that programs wait in, by their numbers.
@@ -39,23 +51,26 @@ _HERE = _NUMBERS.get(platform.machine(), {})
 #: Which argument says until when: an address, of which nothing is none, or milliseconds.
 _UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
 _MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}
+_OPERATION, _WAIT, _CONTENDED = 0x7F, 0, 2
 _MOST_BESIDE, _MOST_ACTIVE = 8, 32
 
 
 def doing(text: str, numbers: Mapping[int, str] = _HERE) -> Doing:
-    """Read what the kernel says that a thread does."""
+    """Read what the kernel says that a thread does: locks wait for a word to be no longer 2."""
     words = text.split()
     if not words or words[0] == "running":
         return None
     number, arguments = int(words[0]), [int(word, 16) for word in words[1:7]]
     name = numbers.get(number, f"call {number}" if number >= 0 else "")
-    timed = name.endswith("nanosleep")
+    timed, is_lock = name.endswith("nanosleep"), False
     if len(arguments) == 6:
         if name in _UNTIL:
             timed = arguments[_UNTIL[name]] != 0
         elif name in _MILLISECONDS:
             timed = not arguments[_MILLISECONDS[name]] & 0x80000000  # less than nothing: for ever
-    return name, timed
+        waits_for_word = name == FUTEX and arguments[1] & _OPERATION == _WAIT
+        is_lock = waits_for_word and arguments[2] & 0xFFFFFFFF == _CONTENDED
+    return Blocked(name, timed, is_lock)
 
 
 def look(pids: Sequence[int]) -> Look | None:
@@ -72,27 +87,27 @@ def look(pids: Sequence[int]) -> Look | None:
 def waits(looks: Iterable[Look]) -> dict[int, tuple[int, tuple[Wait, ...]]]:
     """Return how often each thread was looked at, and what it waited in."""
     times: Counter[int] = Counter()
-    seen: dict[int, Counter[tuple[str, bool]]] = {}
-    beside: dict[tuple[int, str, bool], Counter[tuple[int, str]]] = {}
+    seen: dict[int, Counter[Blocked]] = {}
+    beside: dict[tuple[int, Blocked], Counter[tuple[int, str]]] = {}
     for one in looks:
         times.update(one.keys())
         active = [
             (tid, "timed" if what else "running") for tid, what in one.items()
-            if what is None or what[1]
+            if what is None or what.timed
         ]  # fmt: skip
         # Those that run first, and no more than are told of: there may be thousands.
         active = sorted(active, key=lambda other: other[1])[:_MOST_ACTIVE]
         for tid, what in one.items():
             if what is not None:
                 seen.setdefault(tid, Counter())[what] += 1
-                others = beside.setdefault((tid, *what), Counter())
+                others = beside.setdefault((tid, what), Counter())
                 others.update(other for other in active if other[0] != tid)
     return {
         tid: (
             times[tid],
             tuple(
-                Wait(*what, count, _beside(beside[(tid, *what)]))
-                for what, count in seen.get(tid, Counter()).most_common()
+                Wait(what.call, what.timed, n, _beside(beside[tid, what]), what.kind, what.on)
+                for what, n in seen.get(tid, Counter()).most_common()
             ),
         )
         for tid in times
@@ -117,9 +132,17 @@ def numbered(names: Mapping[int, str]) -> dict[int, tuple[str, int]]:
 
 
 def added(
-    run: Run, looks: Sequence[Look], names: Mapping[int, tuple[str, int]], *, pooled: bool
+    run: Run,
+    looks: Sequence[Look],
+    names: Mapping[int, tuple[str, int]],
+    *,
+    pooled: bool,
+    queued: Sequence[bool] | None = None,
 ) -> Run:
-    """Return a run whose threads say what they waited in."""
+    """Return a run whose threads say what they waited in.
+
+    ``queued`` says of each look at a receiver whether there was something in its socket.
+    """
     threads = run.threads
     if pooled and threads:
         one, watching = pool(threads), _watching(looks)
@@ -128,6 +151,11 @@ def added(
             {one.tid: of_pool({tid: what for tid, what in look.items() if tid not in watching})}
             for look in looks
         ]
+    if queued is None:
+        looks = [{tid: what and what._replace(is_lock=False) for tid, what in one.items()}
+                 for one in looks]  # fmt: skip
+    else:
+        looks = [of_receiver(*one, names) for one in zip(looks, queued, strict=True)]
     found = waits(looks)
     told = []
     for thread in threads:
@@ -137,10 +165,40 @@ def added(
     return dataclasses.replace(run, threads=tuple(told), looks=len(looks), pooled=pooled)
 
 
+def of_receiver(look: Look, queued: bool, names: Mapping[int, tuple[str, int]]) -> Look:
+    """Return a look at a receiver whose waits say what they are for.
+
+    Nothing is late while the socket is empty: whatever a thread waits in then, it is for packets. A
+    futex with a timeout is a sleep, unless another thread runs meanwhile: then it is a lock, as
+    that of Python's interpreter.
+    """
+    running = [names.get(tid, ("", 0))[0] for tid, what in look.items() if what is None]
+    return {
+        tid: what and Blocked(what.call, what.timed, False, *_awaited(what, queued, running))
+        for tid, what in look.items()
+    }
+
+
+def _awaited(what: Blocked, queued: bool, running: Sequence[str]) -> tuple[str, str]:
+    """Return the kind of a receiver's wait, and what it is on: the first of those that run."""
+    holder, is_futex = running[0] if running else "", what.call == FUTEX
+    if not queued:
+        return "input", ""
+    if what.is_lock or (is_futex and what.timed and running):
+        return "lock", holder
+    if what.call in _SLEEPS or (what.timed and (is_futex or what.call in POLLS)):
+        return "sleep", what.call
+    if is_futex:
+        return "thread", holder
+    if what.call in (*READS, *POLLS):
+        return "input", ""
+    return ("calls", what.call) if what.call else ("unexplained", "")
+
+
 # ---- Threads that stand in for each other ----
 
+_SLEEPS = ("nanosleep", "clock_nanosleep", "restart_syscall")
 _SENDING = ("sendto", "sendmsg", "sendmmsg", "write", "io_uring_enter")
-_POLLS = tuple(_MILLISECONDS)
 
 
 def of_pool(one: Look) -> Doing:
@@ -153,11 +211,12 @@ def of_pool(one: Look) -> Doing:
         return None
     blocked = [what for what in one.values() if what is not None]
 
-    def rank(what: tuple[str, bool]) -> int:
-        name, timed = what
-        return 0 if name in _SENDING else 1 if name in _POLLS and timed else 2 + (name == "futex")
+    def rank(what: Blocked) -> int:
+        if what.call in _SENDING:
+            return 0
+        return 1 if what.call in _MILLISECONDS and what.timed else 2 + (what.call == FUTEX)
 
-    return min(blocked, key=rank, default=("", False))
+    return min(blocked, key=rank, default=Blocked("", False))
 
 
 def _watching(looks: Sequence[Look]) -> set[int]:
@@ -165,7 +224,7 @@ def _watching(looks: Sequence[Look]) -> set[int]:
     seen = waits(looks)
     return {
         tid for tid, (_, found) in seen.items()
-        if found and found[0].call in ("nanosleep", "clock_nanosleep")
+        if found and found[0].call in _SLEEPS
     }  # fmt: skip
 
 
