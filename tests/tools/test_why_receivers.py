@@ -8,37 +8,35 @@ import shutil
 import socket
 import sys
 import time
-from collections import Counter
 from typing import Any
 
 import pytest
 
 from spead_tutorial.tools.why import receiver as watching
-from spead_tutorial.tools.why import receiver_program, waits
-from spead_tutorial.tools.why import receiver_times as times
+from spead_tutorial.tools.why import calls, receiver_program
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
-from spead_tutorial.tools.why.facts import Thread
-from spead_tutorial.tools.why.receiver_facts import Call, Reads, Socket, Watched, Way
+from spead_tutorial.tools.why.facts import Calls, Pauses, Run
+from spead_tutorial.tools.why.pauses import pauses
+from spead_tutorial.tools.why.receiver_facts import Socket, Watched, Way
 from spead_tutorial.tools.why.receiver_findings import CHAPTERS, CHECKS, diagnose
 from spead_tutorial.tools.why.receiver_report import text
+from spead_tutorial.tools.why.waits import Blocked, Look, doing, of_receiver
 from support.labs import needs_lab
 from support.needs import need, needs
 from support.once import MadeOnce
 from support.planted_receivers import RECEIVERS, PlantedReceiver, made
-from support.typed import Run, check_refused
+from support.typed import Run as Command
+from support.typed import check_refused
 
 ATTEMPTS = 3
 #: Whose finding `make test` looks for.
 REPRESENTATIVE = "c sleeps"
 WAY = Way(rate=1e9, packets=1000, device=0, arrived=1000, unclaimed=0, no_room=200)
-READS = Reads(
-    calls=100, messages=800, names=("recvmmsg",), seconds=0.1, others=(), pauses=0, paused_s=0.0,
-    longest_s=0.0, paused_own_s=0.0, steady_s=0.0,
-)  # fmt: skip
+READS = Calls(100, 800, ("recvmmsg",), 1.0, 0)
 HOLDER = ThreadTime(2, "worker", False, 1.0, (Part("own", "", 0.9), Part("sleep", "", 0.1)))
 
 
-def seen(*parts: tuple[Any, ...], reads: Reads | None = READS, **more: Any) -> Watched:
+def seen(*parts: tuple[Any, ...], **more: Any) -> Watched:
     """Facts of a receiver of one thread, the rest of whose time goes into reads."""
     spent = [Part(*part) for part in parts]
     rest = Part("sends", "recvmmsg", 1.0 - sum(part.seconds for part in spent))
@@ -46,8 +44,8 @@ def seen(*parts: tuple[Any, ...], reads: Reads | None = READS, **more: Any) -> W
     facts: dict[str, Any] = {
         "program": "my_receiver", "mtu": 9216, "packet_bytes": 9000, "burst": 7, "held": 5e8,
         "way": WAY, "sockets": (Socket(1, 8888, 1 << 20, merges=False),),
-        "account": Account(1.0, (reader, HOLDER)), "packets": 10_000.0, "faults": 0,
-        "fault_s": 1e-7, "reads": reads,
+        "account": Account(1.0, (reader, HOLDER)), "run": Run(1.0, 10_000, 90_000_000, (), False),
+        "calls": READS, "pauses": None,
     }  # fmt: skip
     return Watched(**facts | more)
 
@@ -59,25 +57,24 @@ def kinds(watched: Watched) -> list[str]:
 # ---- What facts mean ----
 
 
-PAUSES = dataclasses.replace(READS, pauses=5, paused_s=0.04, longest_s=0.01, paused_own_s=0.04)
-LOGS = dataclasses.replace(READS, others=(Call("write", 1.0, 0.3, waits=False),))
-SINGLE = dataclasses.replace(READS, calls=800)
+PAUSES = Pauses(5, longest_s=0.01, own_s=0.04)
+SINGLE = dataclasses.replace(READS, send_calls=800)
 
 
 @pytest.mark.parametrize(
     ("watched", "kind"),
     [
         (seen(("sleep", "nanosleep", 0.8)), "sleeps"),
-        (seen(("own", "", 0.8), reads=PAUSES), "pauses"),
+        (seen(("own", "", 0.8), pauses=PAUSES), "pauses"),
         (seen(("own", "", 0.8)), "computes"),
         (seen(("lock", "worker", 0.8)), "waits-for-lock"),
         (seen(("thread", "worker", 0.8)), "waits-for-thread"),
         (seen(("lock", "", 0.8), told={"worker_blocked": 9}), "waits-for-thread"),
         (seen(("faults", "", 0.5), ("calls", "munmap", 0.2)), "fresh-memory"),
-        (seen(("calls", "write", 0.8), reads=LOGS), "other-calls"),
+        (seen(("calls", "write", 0.8, 1.0)), "other-calls"),
         (seen(("input", "", 0.8)), "small-buffer"),
         (seen(sockets=(Socket(1, 8888, 9000, merges=True),)), "small-buffer"),
-        (seen(reads=SINGLE), "call-per-packet"),
+        (seen(calls=SINGLE), "call-per-packet"),
         (seen(told={"ring_dropped": 3}), "ring-full"),
         (seen(way=dataclasses.replace(WAY, no_room=0, unclaimed=10)), "no-socket"),
         (seen(way=dataclasses.replace(WAY, no_room=0, device=10)), "device"),
@@ -100,12 +97,12 @@ def test_nothing_is_found_in_a_receiver_that_only_reads_or_that_loses_nothing():
 
 def test_shares_are_of_the_time_it_was_busy_and_make_no_more_than_all_of_it():
     watched = seen(
-        ("input", "", 0.2), ("core", "", 0.4), ("sleep", "", 0.2), ("own", "", 0.1), reads=SINGLE
+        ("input", "", 0.2), ("core", "", 0.4), ("sleep", "", 0.2), ("own", "", 0.1), calls=SINGLE
     )
     shares = {one.kind: one.explains or 0.0 for one in diagnose(watched)}
     assert shares["sleeps"] == pytest.approx(0.5)
     assert sum(shares.values()) <= 1.0 + 1e-9
-    paused = diagnose(seen(("own", "", 0.8), reads=dataclasses.replace(PAUSES, calls=800)))
+    paused = diagnose(seen(("own", "", 0.8), calls=SINGLE, pauses=PAUSES))
     assert sum(one.explains or 0.0 for one in paused) <= 1.0 + 1e-9
 
 
@@ -140,7 +137,7 @@ def test_the_names_of_threads_and_programs_do_no_harm_in_a_terminal():
 
 
 def test_without_strace_it_is_said_first_what_is_not_known():
-    watched = seen(("sleep", "", 0.9), reads=None, unseen=("Its calls were not seen.",))
+    watched = seen(("sleep", "", 0.9), calls=None, unseen=("Its calls were not seen.",))
     assert text(watched, diagnose(watched)).startswith("Its calls were not seen.")
 
 
@@ -152,37 +149,34 @@ FUTEX = "futex"
 @pytest.mark.parametrize(
     ("blocked", "queued", "others", "kind"),
     [
-        (times.Blocked("nanosleep", timed=True), 1, (), "sleep"),
-        (times.Blocked("nanosleep", timed=True), 0, (), "input"),
-        (times.Blocked("recvfrom", timed=False), 1, (), "input"),
-        (times.Blocked("epoll_wait", timed=True), 1, (), "sleep"),
-        (times.Blocked("epoll_wait", timed=False), 1, (), "input"),
-        (times.Blocked(FUTEX, timed=False, is_lock=True), 1, (), "lock"),
-        (times.Blocked(FUTEX, timed=True), 1, (None,), "lock"),
-        (times.Blocked(FUTEX, timed=True), 1, (), "sleep"),
-        (times.Blocked(FUTEX, timed=False), 1, (None,), "thread"),
-        (times.Blocked("fsync", timed=False), 1, (), "calls"),
-        (times.Blocked("", timed=False), 1, (), "unexplained"),
+        (Blocked("nanosleep", timed=True), True, (), "sleep"),
+        (Blocked("nanosleep", timed=True), False, (), "input"),
+        (Blocked("recvfrom", timed=False), True, (), "input"),
+        (Blocked("epoll_wait", timed=True), True, (), "sleep"),
+        (Blocked("epoll_wait", timed=False), True, (), "input"),
+        (Blocked(FUTEX, timed=False, is_lock=True), True, (), "lock"),
+        (Blocked(FUTEX, timed=True), True, (None,), "lock"),
+        (Blocked(FUTEX, timed=True), True, (), "sleep"),
+        (Blocked(FUTEX, timed=False), True, (None,), "thread"),
+        (Blocked("fsync", timed=False), True, (), "calls"),
+        (Blocked("", timed=False), True, (), "unexplained"),
     ],
 )
 def test_a_wait_is_told_by_its_call_what_is_in_the_socket_and_who_runs(
-    blocked: times.Blocked, queued: int, others: tuple[None, ...], kind: str
+    blocked: Blocked, queued: bool, others: tuple[None, ...], kind: str
 ):
-    look: times.Look = {1: blocked, **dict(enumerate(others, 2))}
-    assert times.wait_of(1, look, queued, {1: "reader", 2: "worker"})[0] == kind
+    look: Look = {1: blocked, **dict(enumerate(others, 2))}
+    told = of_receiver(look, queued, {1: ("reader", 0), 2: ("worker", 0)})[1]
+    assert told is not None
+    assert (told.call, told.kind) == (blocked.call, kind)
+    assert told.on == ("worker" if kind in ("lock", "thread") and others else told.on)
 
 
 def test_a_lock_of_the_c_library_waits_for_a_word_to_be_no_longer_two():
-    number = next(str(n) for n in range(512) if waits.doing(f"{n} 0x0") == waits.Blocked(FUTEX, timed=False))
+    number = next(n for n in range(512) if doing(f"{n} 0x0") == Blocked(FUTEX, timed=False))
     for value, is_lock in (("0x2", True), ("0x0", False)):
         text = f"{number} 0x7f00 0x80 {value} 0x0 0x0 0x0 0x7ffc 0x7f01"
-        assert times.blocked(text) == times.Blocked(FUTEX, timed=False, is_lock=is_lock)
-    assert times.blocked("running") is None
-
-
-def test_a_spare_thread_of_a_pool_waits_for_packets():
-    parked = times.Blocked(FUTEX, timed=False)
-    assert times.wait_of(1, {1: parked, 2: None}, 1, {}, pool={1, 2})[0] == "input"
+        assert doing(text) == Blocked(FUTEX, timed=False, is_lock=is_lock)
 
 
 LINES = """\
@@ -201,39 +195,27 @@ LINES = """\
 
 
 def test_of_straces_lines_reads_other_calls_and_pauses_are_counted():
-    reads, readers = times.parse_reads(LINES.splitlines(), [77]) or pytest.fail("nothing read")
-    assert (reads.calls, reads.messages, readers) == (5, 12, {10})
-    assert reads.names == ("recvfrom", "recvmmsg")
-    assert {call.name: call.per_packet for call in reads.others} == {
-        "write": 1 / 12,
-        "read": 1 / 12,
-    }
-    assert reads.pauses == 1
-    assert reads.paused_own_s == pytest.approx(0.05)
-    assert times.parse_reads(LINES.splitlines(), [78]) is None
+    ended = calls.read(LINES.splitlines())
+    reads = calls.reads(ended, [77])
+    found = calls.counted(ended, reads) or pytest.fail("nothing read")
+    assert (found.send_calls, found.messages) == (5, 12)
+    assert found.names == ("recvfrom", "recvmmsg")
+    assert [one.messages for one in found.callers] == [12, 0]
+    # One of the reads finds nothing.
+    assert {one.name: (one.count, one.sends) for one in found.callers[0].calls} == {
+        "recvfrom": (5, True), "recvmmsg": (1, True), "write": (1, False), "read": (1, False),
+    }  # fmt: skip
+    assert pauses(ended, reads, 0.0, 0.0) == Pauses(1, pytest.approx(0.05), pytest.approx(0.05))
+    assert calls.counted(ended, calls.reads(ended, [78])) is None
 
 
-def test_time_without_a_core_is_no_pause():
-    reads = dataclasses.replace(READS, pauses=5, paused_own_s=0.5, steady_s=0.1)
-    assert times.paused(reads, starved=0.0, own=0.1) == pytest.approx(0.5)
-    assert times.paused(reads, starved=0.5, own=0.1) == 0.0
-    assert times.paused(reads, starved=0.5, own=0.4) == pytest.approx(0.3)
-
-
-def test_threads_are_found_again_by_name_and_place_and_pools_as_a_whole():
-    names = {5: "main", 6: "main", 7: "go", 8: "go", 9: "go"}
-    where = times.places(names, {6, 7, 9})
-    assert times.threads_at({n + 90: name for n, name in names.items()}, where) == {96, 97, 98, 99}
-
-
-def test_the_parts_of_a_threads_time_sum_to_it():
-    thread = Thread(1, "reader", 0.2, 0.3, 0.1, 0, 0, 1000, (0,))
-    looks = {1: Counter({("sleep", "nanosleep"): 3, ("input", ""): 1})}
-    (made_,) = times.account(1.0, [thread], looks, {1}, LOGS, 100.0, 1e-4).threads
-    assert sum(part.seconds for part in made_.parts) == pytest.approx(1.0)
-    assert made_.of("sleep") == pytest.approx(0.3)
-    assert made_.of("faults") == pytest.approx(0.1)
-    assert made_.of("calls") == pytest.approx(0.15)  # as strace divides it: 0.3 s to 0.1
+@pytest.mark.parametrize(
+    ("starved", "own", "left"), [(0.0, 0.0, 0.05), (0.5, 0.0, 0.0), (0.5, 0.03, 0.03)]
+)
+def test_time_without_a_core_is_no_pause(starved: float, own: float, left: float):
+    ended = calls.read(LINES.splitlines())
+    found = pauses(ended, calls.reads(ended, [77]), starved, own)
+    assert found.own_s == pytest.approx(left, abs=5e-4)
 
 
 def test_a_socket_is_asked_for_its_buffer_and_its_merging():
@@ -271,7 +253,7 @@ def planted(name: str) -> PlantedReceiver:
     ],
 )
 def test_of_a_planted_receiver_its_fault_is_found_first_and_not_when_mended(
-    receiver: PlantedReceiver, made_once: MadeOnce, here: Run, quick: None
+    receiver: PlantedReceiver, made_once: MadeOnce, here: Command, quick: None
 ):
     if receiver.compiler and shutil.which(receiver.compiler) is None:
         need(receiver.compiler)
@@ -308,7 +290,7 @@ def test_of_a_planted_receiver_its_fault_is_found_first_and_not_when_mended(
     ],
 )
 def test_what_ends_or_never_listens_is_said_in_a_line(
-    here: Run, monkeypatch: pytest.MonkeyPatch, program: str, words: str
+    here: Command, monkeypatch: pytest.MonkeyPatch, program: str, words: str
 ):
     monkeypatch.setattr(receiver_program, "_START_S", 1.0)
     started = time.monotonic()
@@ -318,7 +300,7 @@ def test_what_ends_or_never_listens_is_said_in_a_line(
 
 
 @needs_lab
-def test_what_loses_nothing_is_said_in_a_line(here: Run, monkeypatch: pytest.MonkeyPatch):
+def test_what_loses_nothing_is_said_in_a_line(here: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(watching, "_search", lambda program: watching._Found(1e9, None, 1e9))
     done = here("why", "--receiver", "--", "sleep", "{port}")
     assert done.returncode == 0
@@ -328,5 +310,5 @@ def test_what_loses_nothing_is_said_in_a_line(here: Run, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("words", [["--kind", "dummy"], ["--interface", "lo"]])
-def test_a_receiver_is_refused_what_is_for_senders(here: Run, words: list[str]):
+def test_a_receiver_is_refused_what_is_for_senders(here: Command, words: list[str]):
     check_refused(here("why", "--receiver", *words, "--", "x"), 2, "--receiver is for a COMMAND")

@@ -4,10 +4,8 @@
 import contextlib
 import dataclasses
 import json
-import shutil
 import tempfile
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,11 @@ from spead_tutorial.measure.programs import Done
 from spead_tutorial.measure.records import Received
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
-from spead_tutorial.tools.why import instruments, receiver_times
-from spead_tutorial.tools.why.facts import Thread
-from spead_tutorial.tools.why.receiver_facts import Reads, Watched, Way
+from spead_tutorial.tools.why import calls, instruments, waits
+from spead_tutorial.tools.why.accounting import account
+from spead_tutorial.tools.why.facts import Calls, Pauses, Run
+from spead_tutorial.tools.why.pauses import pauses
+from spead_tutorial.tools.why.receiver_facts import Watched, Way
 from spead_tutorial.tools.why.receiver_program import Program, bound, sockets
 from spead_tutorial.tools.why.watching import prices
 
@@ -62,13 +62,17 @@ def watch(
             f" {_packet_bytes(lab)} bytes, the most that was sent to it"
         )
     rate = _ABOVE * min(found.lossy.rate, _ABOVE * found.taken)
-    reads, where = None, None
-    if trace:
-        say(f"Watching {program.name}: its calls")
-        reads, where = _traced(argv, lab, rate)
+    traced = None
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder, "strace")
+        under = instruments.strace(str(written), (), None) if trace else None
+        if under is not None:
+            say(f"Watching {program.name}: its calls")
+            with Program(argv, lab, under) as program:
+                traced = _traced(program, rate, written)
     say(f"Watching {program.name}: what its threads do")
     with Program(argv, lab) as program:
-        return _watched(program, rate, seconds, found, reads, where)
+        return _watched(program, rate, seconds, found, traced)
 
 
 # ---- Sending to it ----
@@ -207,36 +211,27 @@ def _run_of(tried: _Tried, number: int) -> Received:
 # ---- Its calls ----
 
 
-def _traced(
-    argv: Sequence[str], lab: Lab, rate: float
-) -> tuple[Reads | None, set[tuple[str, int]] | None]:
-    """Look at its calls; return what it reads with, and which of its threads read."""
-    strace = shutil.which("strace")
-    if strace is None:
-        return None, None
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder, "strace")
-        under = [strace, *receiver_times.STRACE, "-o", str(output), "--"]
-        with Program(argv, lab, under) as program:
-            pid = program.listening()
-            inodes = [one.inode for one in bound(pid, lab.port)]
-            with _sending(program, rate, _TRACED_S, None):
-                since, before = time.time(), instruments.threads(instruments.family(pid))
-                time.sleep(_TRACED_S)
-                until, done = time.time(), instruments.threads(instruments.family(pid))
-        with open(output, encoding="utf-8", errors="replace") as lines:
-            found = receiver_times.parse_reads(lines, inodes, since, until)
-    if found is None:
-        return None, None
-    reads, readers = found
+def _traced(program: Program, rate: float, written: Path) -> tuple[Calls, Pauses] | None:
+    """Look at the calls of a receiver that strace runs; None where it reads nothing."""
+    pid = program.listening()
+    inodes = [one.inode for one in bound(pid, program.lab.port)]
+    with _sending(program, rate, _TRACED_S, None):
+        since, before = time.time(), instruments.threads(instruments.family(pid))
+        time.sleep(_TRACED_S)
+        pids = instruments.family(pid)
+        until, done = time.time(), instruments.threads(pids)
+    pooled = any(map(waits.is_pooled, pids))
+    program.end()
+    with written.open(encoding="utf-8", errors="replace") as lines:
+        ended = calls.read(lines)
+    reads = [one for one in calls.reads(ended, inodes) if since <= one.at <= until]
+    names = waits.numbered({tid: one.name for tid, one in done.items()})
+    found = calls.counted(ended, reads, names, pooled=pooled)
+    readers = {int(one.who or 0) for one in reads}
     its = [one for one in instruments.between(before, done) if one.tid in (*readers, pid)]
-    own = receiver_times.paused(
-        reads,
-        starved=sum(one.runnable_s or 0.0 for one in its),
-        own=sum(one.user_s for one in its if one.tid in readers),
-    )
-    names = {tid: one.name for tid, one in done.items()}
-    return dataclasses.replace(reads, paused_own_s=own), receiver_times.places(names, readers)
+    starved = sum(one.runnable_s or 0.0 for one in its)
+    own = sum(one.user_s for one in its if one.tid in readers)
+    return found and (found, pauses(ended, reads, starved, own))
 
 
 # ---- What its threads do ----
@@ -247,10 +242,9 @@ def _watched(
     rate: float,
     seconds: float,
     found: _Found,
-    reads: Reads | None,
-    where: set[tuple[str, int]] | None,
+    traced: tuple[Calls, Pauses] | None,
 ) -> Watched:
-    lab = program.lab
+    lab, size = program.lab, _packet_bytes(program.lab)
     pid = program.listening()
     its = sockets(instruments.family(pid), lab.port)
     merges = any(one.merges for one in its)
@@ -260,60 +254,49 @@ def _watched(
     with _sending(program, rate, _FILL_S + seconds + _FILL_S, merges) as sent:
         time.sleep(_FILL_S)
         before = lab.receiver.arrivals()
-        took, threads, looks = _followed(pid, lab.port, seconds)
+        run = _followed(pid, lab.port, seconds)
         arrived = lab.receiver.arrivals() - before
     program.end(_END_S)
     way = sent[0]
-    packets = max(0.0, arrived.packets - arrived.no_room * way.per_message)
-    names = {one.tid: one.name for one in threads}
-    readers = receiver_times.threads_at(names, where) if where else set()
-    if not readers and threads:
-        readers = {threads[0].tid}
-    fault_s = prices().fault_s
-    waits = _waits(looks, names, readers)
+    packets = max(1, round(arrived.packets - arrived.no_room * way.per_message))
+    run = dataclasses.replace(run, messages=packets, payload_bytes=packets * size)
+    looked_at, paused = traced or (None, None)
+    told = account(run, looked_at, None, prices(), (), way.per_message, receives=True)
+    if told is None:
+        raise click.ClickException(f"{program.name} has ended while packets were sent to it")
     return Watched(
         program=program.name,
         mtu=lab.mtu,
-        packet_bytes=_packet_bytes(lab),
-        burst=max(1, _MESSAGE // _packet_bytes(lab)),
+        packet_bytes=size,
+        burst=max(1, _MESSAGE // size),
         held=found.held or None,
         way=way if way.lost or found.lossy is None else found.lossy,
         sockets=its,
-        account=receiver_times.account(took, threads, waits, readers, reads, packets, fault_s),
-        packets=packets,
-        faults=sum(one.faults for one in threads if one.tid in readers),
-        fault_s=fault_s,
-        reads=reads,
+        run=run,
+        account=told,
+        calls=looked_at,
+        pauses=paused,
         told=_told(program.output.lines()),
-        unseen=() if reads else (_NO_READS,),
+        unseen=() if traced else (_NO_READS,),
     )
 
 
-def _followed(
-    pid: int, port: int, seconds: float
-) -> tuple[float, tuple[Thread, ...], list[tuple[receiver_times.Look, int]]]:
-    """Look at its threads again and again: how long, what they did, and each look."""
+def _followed(pid: int, port: int, seconds: float) -> Run:
+    """Look at its threads again and again: what they did. Packets are counted by others."""
     pids = instruments.family(pid)
     begun, before = time.monotonic(), instruments.threads(pids)
-    looks = []
+    looks, queued = list[waits.Look](), list[bool]()
     while time.monotonic() < begun + seconds:
-        queued = sum(one.queued for one in bound(pid, port))
-        looks.append((receiver_times.look(pids), queued))
+        is_queued = any(one.queued for one in bound(pid, port))
+        if (look := waits.look(pids)) is not None:
+            looks.append(look)
+            queued.append(is_queued)
         time.sleep(_LOOK_S)
     after, ended = instruments.threads(instruments.family(pid)), time.monotonic()
-    return ended - begun, instruments.between(before, after), looks
-
-
-def _waits(
-    looks: Sequence[tuple[receiver_times.Look, int]], names: dict[int, str], readers: set[int]
-) -> dict[int, Counter[tuple[str, str]]]:
-    pool = readers if len({names[tid] for tid in readers}) < len(readers) else set[int]()
-    waits: defaultdict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
-    for seen, queued in looks:
-        for tid, blocked in seen.items():
-            if blocked is not None:
-                waits[tid][receiver_times.wait_of(tid, seen, queued, names, pool)] += 1
-    return waits
+    run = Run(ended - begun, 0, 1, instruments.between(before, after), whole=False)
+    names = waits.numbered({tid: one.name for tid, one in after.items()})
+    pooled = any(map(waits.is_pooled, pids))
+    return waits.added(run, looks, names, pooled=pooled, queued=queued)
 
 
 def _told(said: Sequence[str]) -> dict[str, int]:

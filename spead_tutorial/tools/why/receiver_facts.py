@@ -4,6 +4,7 @@
 import dataclasses
 
 from spead_tutorial.tools.why.account import Account, ThreadTime
+from spead_tutorial.tools.why.facts import Calls, Pauses, Run
 
 #: The share of the time below which what is done in it loses no packets.
 _IDLE = 0.05
@@ -44,37 +45,6 @@ class Socket:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Call:
-    """A system call of the threads that read, other than reads."""
-
-    name: str
-    per_packet: float
-    seconds: float  # spent in it while it was looked at
-    waits: bool  # whether it is one that only waits
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Reads:
-    """What strace saw, in a run of its own."""
-
-    calls: int  # that read something from the socket
-    messages: int  # what they read
-    names: tuple[str, ...]  # the calls, most frequent first
-    seconds: float  # spent in them
-    others: tuple[Call, ...]  # those of the same threads, that which takes longest first
-    pauses: int  # times without a read that are far longer than most
-    paused_s: float  # all of them
-    longest_s: float  # the longest
-    paused_own_s: float  # what of them was spent in no call
-    steady_s: float  # spent in no call between reads that follow each other at once
-
-    @property
-    def per_call(self) -> float:
-        """Messages in a call."""
-        return self.messages / self.calls
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
 class Watched:
     """All that was seen of a receiver."""
 
@@ -85,11 +55,10 @@ class Watched:
     held: float | None  # the highest rate without a loss that was found, in bytes/s
     way: Way  # of the run with a loss that was looked at
     sockets: tuple[Socket, ...]
+    run: Run  # the one that nothing slowed: its messages are the packets that it read
     account: Account  # of the time of its threads: those that read are its senders
-    packets: float  # that it read in the time of the account
-    faults: int  # pages that the threads that read touched for the first time meanwhile
-    fault_s: float  # what one of these costs
-    reads: Reads | None  # None where they could not be seen
+    calls: Calls | None  # None where they could not be seen
+    pauses: Pauses | None
     # what it said of its stream at its end, by the names of the stream's counts
     told: dict[str, int] = dataclasses.field(default_factory=dict)
     unseen: tuple[str, ...] = ()  # what could not be seen, and how to get it: a sentence each
@@ -98,6 +67,12 @@ class Watched:
     def readers(self) -> tuple[ThreadTime, ...]:
         """The threads that read from the socket."""
         return self.account.senders
+
+    @property
+    def faults(self) -> int:
+        """Pages that they touched for the first time."""
+        tids = {one.tid for one in self.readers}
+        return sum(one.faults for one in self.run.threads if one.tid in tids)
 
     @property
     def seconds(self) -> float:

@@ -53,12 +53,12 @@ def _of_time(seen: Watched, kind: str, seconds: float, symptom: str, check: str)
     share = min(1.0, seconds / seen.busy_s)
     if share < LEAST or seen.is_idle:
         return None
-    cost = seconds / seen.packets if seen.packets else None
+    cost = seconds / seen.run.messages if seen.run.messages else None
     return Finding(kind, symptom, check, cost_s=cost, explains=share)
 
 
 def _each(seen: Watched, seconds: float) -> str:
-    return short(seconds / seen.packets) if seen.packets else "unknown"
+    return short(seconds / seen.run.messages) if seen.run.messages else "unknown"
 
 
 def short(seconds: float) -> str:
@@ -129,19 +129,19 @@ def sleeps(seen: Watched) -> Finding | None:
 
 def pauses(seen: Watched) -> Finding | None:
     """Find long times in which it computes and does not read, far longer than most."""
-    reads = seen.reads
-    if reads is None or not reads.pauses:
+    found = seen.pauses
+    if found is None or not found.times:
         return None
     seconds = _paused_own(seen)
     if seconds < _own(seen) / 2:
         return None
-    needed = reads.longest_s * seen.way.rate * 2
+    needed = found.longest_s * seen.way.rate * 2
     return _of_time(
         seen,
         "pauses",
         seconds,
-        f"Most reads follow each other at once, but {reads.pauses} times none came for up to"
-        f" {short(reads.longest_s)}, in which the program ran.{_room(seen)}",
+        f"Most reads follow each other at once, but {found.times} times none came for up to"
+        f" {short(found.longest_s)}, in which the program ran.{_room(seen)}",
         "Look for what it does only now and then: collection of garbage, a file, statistics. Have"
         f" another thread do it, or ask for a buffer that takes the pause in: SO_RCVBUF of"
         f" {bytes_text(round(needed))}, which net.core.rmem_max has to allow.",
@@ -201,12 +201,13 @@ def fresh_memory(seen: Watched) -> Finding | None:
         for part in seen.account.parts
         if part.kind == "calls" and part.what in _MEMORY_CALLS
     )
-    pages = seen.packets * seen.packet_bytes / PAGE
+    packets = seen.run.messages
+    pages = packets * seen.packet_bytes / PAGE
     return _of_time(
         seen,
         "fresh-memory",
         seen.account.of("faults") + calls,
-        f"It touches {seen.faults / (seen.packets or 1):.2g} new pages for each packet"
+        f"It touches {seen.faults / (packets or 1):.2g} new pages for each packet"
         f" ({percent(seen.faults / (pages or 1))} of what it reads).",
         "Make the memory once, and use it again: a buffer for the reads, and a pool for what is"
         " kept.",
@@ -221,15 +222,14 @@ def other_calls(seen: Watched) -> Finding | None:
     theirs = [
         part
         for part in seen.account.parts
-        if part.kind in ("calls", "process") and part.what and part.what not in _MEMORY_CALLS
+        if part.kind in ("calls", "process", "spin")
+        and part.what
+        and part.what not in _MEMORY_CALLS
     ]
     if not theirs:
         return None
-    counts = {call.name: call.per_packet for call in (seen.reads.others if seen.reads else ())}
     names = [
-        f"{part.what} ({counts[part.what]:.2g} for each packet)"
-        if part.what in counts
-        else part.what
+        part.what if part.calls is None else f"{part.what} ({part.calls:.2g} for each packet)"
         for part in theirs[:3]
     ]
     seconds = sum(part.seconds for part in theirs)
@@ -248,7 +248,7 @@ def small_buffer(seen: Watched) -> Finding | None:
     if not seen.way.no_room:
         return None
     rooms = [one.buffer for one in seen.sockets if one.buffer is not None]
-    stalls = seen.reads is not None and seen.reads.pauses > 0
+    stalls = seen.pauses is not None and seen.pauses.times > 0
     burst = seen.burst * seen.packet_bytes
     is_small = bool(rooms) and max(rooms) < 2 * burst
     # A thread that waits for a core leaves packets in the socket, too.
@@ -266,15 +266,15 @@ def small_buffer(seen: Watched) -> Finding | None:
 
 def call_per_packet(seen: Watched) -> Finding | None:
     """Find a reader that gets a single packet by each call."""
-    reads = seen.reads
-    if reads is None or reads.per_call > ONE or any(one.merges for one in seen.sockets):
+    calls = seen.calls
+    if calls is None or calls.per_call > ONE or any(one.merges for one in seen.sockets):
         return None
     seconds = seen.account.of("sends") + _handling(seen)
     return _of_time(
         seen,
         "call-per-packet",
         seconds,
-        f"Every packet takes a call ({reads.names[0]}), with what the program does for each:"
+        f"Every packet takes a call ({calls.names[0]}), with what the program does for each:"
         f" {_each(seen, seconds)} together.",
         "Have the kernel merge packets (UDP_GRO), or read many at once (recvmmsg). This package's"
         " streams do both.",
@@ -312,17 +312,16 @@ def _steady(seen: Watched) -> float:
 
 def _handling(seen: Watched) -> float:
     """Return what a program may need to handle its reads and to copy what they bring."""
-    per_call = max(1.0, seen.reads.per_call if seen.reads else 1.0)
-    allowed = seen.packets * (READ_S / per_call + seen.packet_bytes * BYTE_S)
+    per_call = max(1.0, seen.calls.per_call if seen.calls else 1.0)
+    allowed = seen.run.messages * (READ_S / per_call + seen.packet_bytes * BYTE_S)
     return min(_steady(seen), allowed)
 
 
 def _paused_own(seen: Watched) -> float:
     """Return what of its own time are pauses, as strace saw them for each message."""
-    reads = seen.reads
-    if reads is None:
+    if seen.pauses is None or seen.calls is None:
         return 0.0
-    return min(_own(seen), reads.paused_own_s / reads.messages * seen.packets)
+    return min(_own(seen), seen.pauses.own_s / seen.calls.messages * seen.run.messages)
 
 
 def _room(seen: Watched) -> str:
