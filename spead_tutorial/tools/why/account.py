@@ -20,6 +20,8 @@ KINDS = {
     "core": "ready, but without a core",
     "unexplained": "unexplained",
 }
+#: Those in which it has a core.
+RUNNING = ("own", "spin", "sends", "calls", "faults")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
-from spead_tutorial.tools.why.account import Account, Part, ThreadTime, merged
+from spead_tutorial.tools.why.account import RUNNING, Account, Part, ThreadTime, merged
 from spead_tutorial.tools.why.calls import EVENTS, TIMER, WAITS
 from spead_tutorial.tools.why.facts import (
     PAGE,
@@ -86,7 +86,7 @@ def account(
 
 
 def _busy(one: ThreadTime) -> float:
-    return sum(one.of(kind) for kind in ("own", "spin", "sends", "calls", "faults"))
+    return sum(one.of(kind) for kind in RUNNING)
 
 
 def _matched(

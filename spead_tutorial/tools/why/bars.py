@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results.tables import plain
 from spead_tutorial.results.units import number, percent
-from spead_tutorial.tools.why.account import KINDS, Account, Part, ThreadTime
+from spead_tutorial.tools.why.account import KINDS, RUNNING, Account, Part, ThreadTime
 from spead_tutorial.tools.why.facts import Seen
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 #: Part of a thread's time from which a kind is said by itself, and a thread that works matters.
 _MATTERS, _BUSY = 0.02, 0.05
 _MOST_THREADS = 12
-_WORKS = ("own", "spin", "sends", "calls", "faults")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -59,7 +58,7 @@ def threads_that_matter(account: Account) -> list[ThreadTime]:
     """Return the threads that send, and others that work or are long without a core."""
     send = [one.tid for one in account.senders]
     least = {one.tid: _BUSY * one.seconds for one in account.threads}
-    works = (*_WORKS, "core")
+    works = (*RUNNING, "core")
     return [
         one
         for one in account.threads

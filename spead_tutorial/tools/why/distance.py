@@ -5,13 +5,12 @@ import dataclasses
 import math
 from collections import defaultdict
 
-from spead_tutorial.tools.why.account import Part, ThreadTime, merged
+from spead_tutorial.tools.why.account import RUNNING, Part, ThreadTime, merged
 from spead_tutorial.tools.why.facts import Seen
 
 #: Calls that get memory, and give it back.
 MEMORY = ("mmap", "munmap", "mremap", "brk", "madvise", "mprotect")
-#: What time of another thread that is waited for counts as, where it is the program's first.
-_RUNNING = ("own", "spin", "sends", "calls", "faults")
+#: What time of another thread that is waited for counts as that of who waits.
 _PASSED_ON = ("spin", "calls", "faults")
 
 
@@ -92,7 +91,7 @@ def _resolved(part: Part, threads: tuple[ThreadTime, ...]) -> tuple[Part, ...]:
     other = next((one for one in threads if f"{one.name} ({one.tid})" == part.what), None)
     if other is None:
         return (part,)
-    does = [one for one in other.parts if one.kind in (*_RUNNING, "core")]
+    does = [one for one in other.parts if one.kind in (*RUNNING, "core")]
     whole = sum(one.seconds for one in does)
     is_first = other.tid == min(one.tid for one in threads)
     passed = (*_PASSED_ON, "own", "core") if is_first else (*_PASSED_ON, "core")

@@ -2,8 +2,10 @@
 """What a finding is, from where on something counts as one, and what several kinds ask of facts."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from spead_tutorial.results.units import number
+from spead_tutorial.tools.why.account import Part
 from spead_tutorial.tools.why.distance import Distance
 from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.remedies import Gain
@@ -41,6 +43,7 @@ SMALL_HEAP = 32 << 10
 #: Calls for each small heap, and seconds of the program's own time, from which heaps share too
 #: little.
 CALLS_PER_HEAP, OWN_S_PER_HEAP = 0.2, 3e-6
+MOST_NAMES = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -61,6 +64,18 @@ class Finding:
 
 #: What finds one kind: it takes what it explains from the distance.
 Check = Callable[[Seen, Distance], Finding | None]
+
+
+def names(parts: Iterable[Part]) -> str:
+    """Name the calls, libraries or threads of the largest parts."""
+    return ", ".join([part.what for part in parts if part.what][:MOST_NAMES])
+
+
+def short(seconds: float) -> str:
+    """Write a short time in its unit."""
+    if seconds < 1e-3:
+        return f"{number(seconds * 1e6)} µs"
+    return f"{number(seconds * 1e3)} ms" if seconds < 1 else f"{number(seconds)} s"
 
 
 def handling_s(seen: Seen) -> float:

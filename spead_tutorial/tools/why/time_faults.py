@@ -3,7 +3,7 @@
 
 from collections.abc import Iterable
 
-from spead_tutorial.results.units import number, percent
+from spead_tutorial.results.units import percent
 from spead_tutorial.tools.why.account import Part
 from spead_tutorial.tools.why.calls import OUTPUT
 from spead_tutorial.tools.why.distance import Distance
@@ -15,15 +15,15 @@ from spead_tutorial.tools.why.finding import (
     ENOUGH_CPU_S,
     FRESH,
     MATTERS,
+    MOST_NAMES,
     MOSTLY,
     SLOW_S,
     Finding,
     handling_s,
     has_small_heaps,
+    names,
+    short,
 )
-
-_MOST_NAMES = 4
-
 
 # ---- What threads wait for ----
 
@@ -35,11 +35,11 @@ def sleeps(seen: Seen, far: Distance) -> Finding | None:
         return None
     waits = sum(thread.voluntary for thread in seen.run.threads if _sends(seen, thread.tid))
     slept = seen.account.of("sleep") if seen.account else 0.0
-    each = f", {_short(slept / waits)} each on average" if waits else ""
+    each = f", {short(slept / waits)} each on average" if waits else ""
     return Finding(
         "sleeps",
-        f"{_percent(share)} of the time of what sends goes by in waits that end when a time has"
-        f" come ({_names(far.of('sleep'))}){each}.",
+        f"{percent(share)} of the time of what sends goes by in waits that end when a time has"
+        f" come ({names(far.of('sleep'))}){each}.",
         "Look for sleeps between heaps, for timers that flush, for waits with a timeout and for a"
         " rate that was asked for. A limit that is wanted is no fault; without one, wait for the"
         " heap that is on its way instead of the clock.",
@@ -54,7 +54,7 @@ def spins(_: Seen, far: Distance) -> Finding | None:
         return None
     return Finding(
         "spins",
-        f"{_percent(share)} of the time of what sends goes into reading the clock until a time has"
+        f"{percent(share)} of the time of what sends goes into reading the clock until a time has"
         " come: it waits, and burns a core.",
         "Look for a loop around the clock: a rate that is kept by spinning. A limit that is wanted"
         " is no fault; without one, send as soon as there is something to send.",
@@ -70,8 +70,8 @@ def waits_for_lock(_: Seen, far: Distance) -> Finding | None:
         return None
     return Finding(
         "waits-for-lock",
-        f"{_percent(share)} of the time of the threads that send goes by in waits for each other"
-        f" ({_names(far.of('lock'))}): they share a lock.",
+        f"{percent(share)} of the time of the threads that send goes by in waits for each other"
+        f" ({names(far.of('lock'))}): they share a lock.",
         "Give each thread a socket, buffers and a stream of its own. Some languages have a lock for"
         " every socket (Java), or for all threads (Python): what several threads send through one"
         " of those, one thread sends as fast.",
@@ -84,8 +84,7 @@ def waits_for_thread(seen: Seen, far: Distance) -> Finding | None:
     share = far.share("thread")
     if share < MATTERS:
         return None
-    names = [part.what for part in far.of("thread") if part.what]
-    who = names[0] if names else "another thread"
+    who = names(far.of("thread")[:1]) or "another thread"
     does = ""
     if seen.account is not None:
         others = (one for one in seen.account.threads if f"{one.name} ({one.tid})" == who)
@@ -95,7 +94,7 @@ def waits_for_thread(seen: Seen, far: Distance) -> Finding | None:
                 does = f", which is {_does(kinds[0])} most of that time"
     return Finding(
         "waits-for-thread",
-        f"{_percent(share)} of the time of what sends goes by in waits for {who}{does}.",
+        f"{percent(share)} of the time of what sends goes by in waits for {who}{does}.",
         "The thread that makes the data is the slow one. Look at what it computes, and at how heaps"
         " are handed over: have the next one ready while one is sent.",
         far.take("thread"),
@@ -114,11 +113,11 @@ def waits_for_input(_: Seen, far: Distance) -> Finding | None:
     share = far.share("input") + far.share("process")
     if share < MATTERS:
         return None
-    names = _names((*far.of("input"), *far.of("process")))
+    whose = names((*far.of("input"), *far.of("process")))
     return Finding(
         "waits-for-input",
-        f"{_percent(share)} of the time of what sends goes by in waits for input or for another"
-        f" process ({names}).",
+        f"{percent(share)} of the time of what sends goes by in waits for input or for another"
+        f" process ({whose}).",
         "What it reads from is the slow one: a pipe, a file, a socket or a device. Read ahead while"
         " heaps are sent, and see what the other side does.",
         far.take("input") + far.take("process"),
@@ -132,8 +131,8 @@ def waits_for_room(_: Seen, far: Distance) -> Finding | None:
         return None
     return Finding(
         "waits-for-room",
-        f"{_percent(share)} of the time of what sends goes by in calls that wait for room in the"
-        f" socket ({_names(far.of('room'))}).",
+        f"{percent(share)} of the time of what sends goes by in calls that wait for room in the"
+        f" socket ({names(far.of('room'))}).",
         "The link or its queue is the limit, or the socket's buffer is small: look for SO_SNDBUF,"
         " and for a limit of the device (tc qdisc).",
         far.take("room"),
@@ -152,8 +151,8 @@ def other_calls(seen: Seen, far: Distance) -> Finding | None:
     named = [f"{part.what}{_often(part)}{_file(seen, part.what)}" for part in parts if part.what]
     return Finding(
         "other-calls",
-        f"{_percent(share)} of the time of what sends goes into calls that do not send:"
-        f" {', '.join(named[:_MOST_NAMES])}.{_guess(seen, parts)}",
+        f"{percent(share)} of the time of what sends goes into calls that do not send:"
+        f" {', '.join(named[:MOST_NAMES])}.{_guess(seen, parts)}",
         "Do for each packet only what has to be done for each: look up addresses once, before the"
         " first packet; write a line for many packets, or none; take random numbers from a"
         " generator of the program's own.",
@@ -200,12 +199,12 @@ def slow_data(seen: Seen, far: Distance) -> Finding | None:
     share = own_s / far.whole if far.whole else 0.0
     if run.cpu_s < ENOUGH_CPU_S or own_s < SLOW_S or share < MATTERS or has_small_heaps(seen):
         return None
-    where = _names(far.of("own"))
+    where = names(far.of("own"))
     doubt = " Without perf it is not known whether it only reads the clock."
     return Finding(
         "slow-data",
         f"The program computes for {own_s:.2f} s for each gigabyte that it sends:"
-        f" {_percent(share)} of the time of what sends is its own code"
+        f" {percent(share)} of the time of what sends is its own code"
         f"{f' ({where})' if where else ''}.{doubt if seen.sampled is None else ''}",
         "Send constant samples for once: if that is much faster, it is not the sender that is slow,"
         " but what makes the samples. A profiler shows which lines.",
@@ -287,17 +286,3 @@ def _mapped(seen: Seen) -> float:
     packets = seen.packets
     each = packets.payload_bytes / (packets.messages - packets.fragments)
     return seen.calls.mapped_bytes / (seen.calls.messages * each)
-
-
-def _names(parts: Iterable[Part]) -> str:
-    return ", ".join([part.what for part in parts if part.what][:_MOST_NAMES])
-
-
-def _percent(share: float) -> str:
-    return percent(min(1.0, share))
-
-
-def _short(seconds: float) -> str:
-    if seconds < 1e-3:
-        return f"{number(seconds * 1e6)} µs"
-    return f"{number(seconds * 1e3)} ms"
