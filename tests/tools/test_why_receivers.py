@@ -15,9 +15,8 @@ import pytest
 from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why import calls, receiver_program
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
-from spead_tutorial.tools.why.facts import Calls, Pauses, Run
+from spead_tutorial.tools.why.facts import Calls, Fates, Pauses, Receiving, Run, Seen, Socket
 from spead_tutorial.tools.why.pauses import pauses
-from spead_tutorial.tools.why.receiver_facts import Socket, Watched, Way
 from spead_tutorial.tools.why.receiver_findings import CHAPTERS, CHECKS, diagnose
 from spead_tutorial.tools.why.receiver_report import text
 from spead_tutorial.tools.why.waits import Blocked, Look, doing, of_receiver
@@ -31,26 +30,31 @@ from support.typed import check_refused
 ATTEMPTS = 3
 #: Whose finding `make test` looks for.
 REPRESENTATIVE = "c sleeps"
-WAY = Way(rate=1e9, packets=1000, device=0, arrived=1000, unclaimed=0, no_room=200)
+FATES = Fates(rate=1e9, packets=1000, device=0, arrived=1000, unclaimed=0, no_room=200)
 READS = Calls(100, 800, ("recvmmsg",), 1.0, 0)
 HOLDER = ThreadTime(2, "worker", False, 1.0, (Part("own", "", 0.9), Part("sleep", "", 0.1)))
 
 
-def seen(*parts: tuple[Any, ...], **more: Any) -> Watched:
+def seen(*parts: tuple[Any, ...], **more: Any) -> Seen:
     """Facts of a receiver of one thread, the rest of whose time goes into reads."""
     spent = [Part(*part) for part in parts]
     rest = Part("sends", "recvmmsg", 1.0 - sum(part.seconds for part in spent))
     reader = ThreadTime(1, "reader", True, 1.0, (*spent, rest))
-    facts: dict[str, Any] = {
-        "program": "my_receiver", "mtu": 9216, "packet_bytes": 9000, "burst": 7, "held": 5e8,
-        "way": WAY, "sockets": (Socket(1, 8888, 1 << 20, merges=False),),
-        "account": Account(1.0, (reader, HOLDER)), "run": Run(1.0, 10_000, 90_000_000, (), False),
-        "calls": READS, "pauses": None,
+    its: dict[str, Any] = {
+        "fates": FATES, "packet_bytes": 9000, "burst": 7, "held": 5e8,
+        "sockets": (Socket(1, 8888, 1 << 20, merges=False),),
     }  # fmt: skip
-    return Watched(**facts | more)
+    its |= {name: more.pop(name) for name in ("fates", "sockets", "pauses", "told") if name in more}
+    run = Run(1.0, 10_000, 90_000_000, (), False)
+    facts: dict[str, Any] = {
+        "program": "my_receiver", "place": "a lab", "mtu": 9216, "cores": 2, "run": run,
+        "packets": None, "calls": READS, "bare": None, "receiving": Receiving(**its),
+        "account": Account(1.0, (reader, HOLDER), receives=True),
+    }  # fmt: skip
+    return Seen(**facts | more)
 
 
-def kinds(watched: Watched) -> list[str]:
+def kinds(watched: Seen) -> list[str]:
     return [finding.kind for finding in diagnose(watched)]
 
 
@@ -76,11 +80,11 @@ SINGLE = dataclasses.replace(READS, send_calls=800)
         (seen(sockets=(Socket(1, 8888, 9000, merges=True),)), "small-buffer"),
         (seen(calls=SINGLE), "call-per-packet"),
         (seen(told={"ring_dropped": 3}), "ring-full"),
-        (seen(way=dataclasses.replace(WAY, no_room=0, unclaimed=10)), "no-socket"),
-        (seen(way=dataclasses.replace(WAY, no_room=0, device=10)), "device"),
+        (seen(fates=dataclasses.replace(FATES, no_room=0, unclaimed=10)), "no-socket"),
+        (seen(fates=dataclasses.replace(FATES, no_room=0, device=10)), "device"),
     ],
 )
-def test_what_takes_most_of_the_time_is_found_first_and_has_a_chapter(watched: Watched, kind: str):
+def test_what_takes_most_of_the_time_is_found_first_and_has_a_chapter(watched: Seen, kind: str):
     assert kinds(watched)[0] == kind
     assert kind in CHAPTERS
     assert all(len(line) <= 80 for line in text(watched, diagnose(watched)).splitlines())
@@ -92,7 +96,7 @@ def test_every_kind_has_a_check_and_a_chapter():
 
 def test_nothing_is_found_in_a_receiver_that_only_reads_or_that_loses_nothing():
     assert kinds(seen()) == []
-    assert kinds(seen(("sleep", "", 0.9), way=dataclasses.replace(WAY, no_room=0))) == []
+    assert kinds(seen(("sleep", "", 0.9), fates=dataclasses.replace(FATES, no_room=0))) == []
 
 
 def test_shares_are_of_the_time_it_was_busy_and_make_no_more_than_all_of_it():
@@ -130,9 +134,7 @@ def test_the_first_line_says_what_was_lost_and_what_mending_is_worth():
 
 def test_the_names_of_threads_and_programs_do_no_harm_in_a_terminal():
     evil = ThreadTime(1, "bad\x1b[2J", True, 1.0, (Part("lock", "worse\x1b[2J", 1.0),))
-    watched = dataclasses.replace(
-        seen(), program="rude\x1b[2J", account=Account(1.0, (evil, HOLDER))
-    )
+    watched = seen(program="rude\x1b[2J", account=Account(1.0, (evil, HOLDER), receives=True))
     assert "\x1b" not in text(watched, diagnose(watched))
 
 

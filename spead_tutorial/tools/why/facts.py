@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What was seen of a sender: numbers, without a word on what they mean."""
+"""What was seen of a program: numbers, without a word on what they mean."""
 
 import dataclasses
 
@@ -208,14 +208,67 @@ class Bare:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class Fates:
+    """What became of the packets of one run, from the sender to the receiver's socket."""
+
+    rate: float  # bytes within UDP in a second that were sent
+    packets: int  # sent
+    device: int  # messages that a device dropped
+    arrived: int  # packets at the receiver's machine
+    unclaimed: int  # messages for a port without a socket
+    no_room: int  # messages that the socket had no room for
+    per_message: float = 1.0  # packets in a message, where the socket takes merged ones
+
+    @property
+    def lost(self) -> int:
+        """Packets that were lost, about: a message may hold several."""
+        dropped = round((self.no_room + self.device) * self.per_message)
+        return min(self.packets, dropped + self.unclaimed)
+
+    @property
+    def share(self) -> float:
+        """Which part of the packets was lost."""
+        return self.lost / (self.packets or 1)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Socket:
+    """A socket of the receiver; None is what could not be asked."""
+
+    inode: int  # its number
+    port: int
+    buffer: int | None = None  # bytes that it has room for, with what the kernel needs besides
+    merges: bool | None = None  # whether it takes runs of packets in one message (UDP_GRO)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Receiving:
+    """What was seen of a receiver, beside its time."""
+
+    fates: Fates  # of a run with a loss
+    packet_bytes: int  # within UDP
+    burst: int  # packets that come at once
+    held: float | None  # the highest rate without a loss that was found, in bytes/s
+    sockets: tuple[Socket, ...]
+    pauses: Pauses | None = None  # None where they could not be seen
+    # what it said of its stream at its end, by the names of the stream's counts
+    told: dict[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def buffer(self) -> int | None:
+        """Bytes that the largest buffer has room for; None where none could be asked."""
+        return max((one.buffer for one in self.sockets if one.buffer is not None), default=None)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class Seen:
-    """All that was seen of a sender."""
+    """All that was seen of a sender, or of a receiver."""
 
     program: str  # what it is called
     place: str  # where it sent to, in words
     mtu: int  # of the device, in bytes
     cores: int  # how many there are to use
-    run: Run  # rate, times and faults
+    run: Run  # rate, times and faults; a receiver's messages are the packets that it read
     packets: Packets | None  # None where they could not be seen
     calls: Calls | None  # None where they could not be seen
     bare: Bare | None  # None where there is nothing to compare with
@@ -224,6 +277,7 @@ class Seen:
     sampled: tuple[Sampled, ...] | None = None  # None where there is no perf, or it may not look
     account: Account | None = None  # of the run that nothing slowed; None where it was too short
     tried: tuple[Tried, ...] = ()  # bare loops with remedies, in rounds
+    receiving: Receiving | None = None  # None for a sender
 
     @property
     def largest_packet(self) -> int:

@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import json
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +23,9 @@ from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import calls, instruments, waits
 from spead_tutorial.tools.why.accounting import account
-from spead_tutorial.tools.why.facts import Calls, Pauses, Run
+from spead_tutorial.tools.why.facts import Calls, Fates, Pauses, Receiving, Run, Seen
 from spead_tutorial.tools.why.pauses import pauses
-from spead_tutorial.tools.why.receiver_facts import Watched, Way
+from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.receiver_program import Program, bound, sockets
 from spead_tutorial.tools.why.watching import prices
 
@@ -51,7 +52,7 @@ _NO_READS = (
 
 def watch(
     argv: Sequence[str], lab: Lab, seconds: float, say: Callable[[str], None], *, trace: bool = True
-) -> Watched | str:
+) -> Seen | str:
     """Look at a receiver, or say in a line that it has lost nothing."""
     with Program(argv, lab) as program:
         say(f"Watching {program.name}: which rate it takes")
@@ -99,24 +100,24 @@ class _NotSentError(click.ClickException):
 @contextlib.contextmanager
 def _sending(
     program: Program, rate: float, seconds: float, merges: bool | None
-) -> Iterator[list[Way]]:
-    """Send to it at a rate, during a block and to the end; then the way is known."""
-    lab, found = program.lab, list[Way]()
+) -> Iterator[list[Fates]]:
+    """Send to it at a rate, during a block and to the end; then its packets' fates are known."""
+    lab, found = program.lab, list[Fates]()
     before = _counted(lab)
     with Running(lab.popen, "blast", _blast(lab, rate, seconds)) as running:
         yield found
         done = running.wait(seconds + _PATIENCE_S)
-    found.append(_way(before, _counted(lab), done, merges))
+    found.append(_fates(before, _counted(lab), done, merges))
 
 
-def _way(before: Any, after: Any, done: Done, merges: bool | None) -> Way:
+def _fates(before: Any, after: Any, done: Done, merges: bool | None) -> Fates:
     report = Report.parse(done.output) if done.status == 0 else None
     if report is None:
         raise _NotSentError(f"it could not be sent to: {done.complaint}")
     device, far, arrived = (now - then for now, then in zip(after, before, strict=True))
     sent_s = max(int(done.said.get("sending_ns", report.elapsed_ns)), 1) / 1e9
     merged = report.packets / max(report.messages or report.packets, 1) if merges else 1.0
-    return Way(
+    return Fates(
         rate=report.spead_bytes / sent_s,
         packets=report.packets,
         device=device.tx_dropped + far.rx_dropped,
@@ -135,13 +136,13 @@ class _Tried:
     """A run of the search."""
 
     asked: float  # bytes/s
-    way: Way
+    fates: Fates
     starved: float  # the share of its time in which its busiest thread had no core
 
     @property
     def is_lost(self) -> bool:
         """Whether something was lost by the receiver itself: not because others had the cores."""
-        return self.way.lost > 0 and self.starved < _STARVED
+        return self.fates.lost > 0 and self.starved < _STARVED
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -149,7 +150,7 @@ class _Found:
     """What a search has found."""
 
     held: float  # the highest rate at which nothing was lost, or 0
-    lossy: Way | None  # the run at the lowest rate at which something was lost
+    lossy: Fates | None  # the run at the lowest rate at which something was lost
     taken: float  # what it takes of too much, in bytes/s, when it has a core
 
 
@@ -157,18 +158,19 @@ def _search(program: Program) -> _Found:
     """Look for the highest rate without a loss, around what it takes of far too much."""
     deadline = time.monotonic() + _SEARCH_S
     first = _try(program, search.START)
-    taken = first.way.rate * (1 - first.way.share) / max(1 - first.starved, _LEAST_AWAKE)
+    taken = first.fates.rate * (1 - first.fates.share) / max(1 - first.starved, _LEAST_AWAKE)
     tried, runs = [first], list[Received]()
-    start = max(taken, _SEARCHED.lowest) if first.way.lost else search.START
-    runs += [] if first.way.lost else [_run_of(first, 0)]
+    start = max(taken, _SEARCHED.lowest) if first.fates.lost else search.START
+    runs += [] if first.fates.lost else [_run_of(first, 0)]
     while (rate := search.next_rate(runs, start, _SEARCHED)) is not None:
         if time.monotonic() > deadline:
             break
         tried.append(_try(program, rate))
         runs.append(_run_of(tried[-1], len(runs)))
-    held = max((one.way.rate for one in tried if not one.way.lost), default=0.0)
-    lossy = [one.way for one in tried if one.is_lost] or [one.way for one in tried if one.way.lost]
-    return _Found(held, min(lossy, key=lambda way: way.rate, default=None), max(taken, held))
+    held = max((one.fates.rate for one in tried if not one.fates.lost), default=0.0)
+    lossy = [one for one in tried if one.is_lost] or [one for one in tried if one.fates.lost]
+    lowest = min((one.fates for one in lossy), key=lambda fates: fates.rate, default=None)
+    return _Found(held, lowest, max(taken, held))
 
 
 def _try(program: Program, rate: float) -> _Tried:
@@ -197,12 +199,12 @@ def _tried(program: Program, rate: float) -> _Tried:
 def _run_of(tried: _Tried, number: int) -> Received:
     """Return a run as one of the search's samples."""
     case = Case("ours", "c", "blast", _HEAP, _PACKET)
-    heaps = max(1, round(tried.way.packets * _PACKET / _HEAP))
+    heaps = max(1, round(tried.fates.packets * _PACKET / _HEAP))
     measured = {
         "asked_bytes_per_s": tried.asked,
-        "elapsed_ns": round(heaps * _HEAP / tried.way.rate * 1e9),
+        "elapsed_ns": round(heaps * _HEAP / tried.fates.rate * 1e9),
         "received_heaps": heaps,
-        "received_dropped": tried.way.lost if tried.is_lost else 0,
+        "received_dropped": tried.fates.lost if tried.is_lost else 0,
         "run": number,
     }
     return Begun(Step(0, False, case)).received(heaps, 0, ("", ""), None, measured)
@@ -243,7 +245,7 @@ def _watched(
     seconds: float,
     found: _Found,
     traced: tuple[Calls, Pauses] | None,
-) -> Watched:
+) -> Seen:
     lab, size = program.lab, _packet_bytes(program.lab)
     pid = program.listening()
     its = sockets(instruments.family(pid), lab.port)
@@ -257,27 +259,30 @@ def _watched(
         run = _followed(pid, lab.port, seconds)
         arrived = lab.receiver.arrivals() - before
     program.end(_END_S)
-    way = sent[0]
-    packets = max(1, round(arrived.packets - arrived.no_room * way.per_message))
+    fates = sent[0]
+    packets = max(1, round(arrived.packets - arrived.no_room * fates.per_message))
     run = dataclasses.replace(run, messages=packets, payload_bytes=packets * size)
     looked_at, paused = traced or (None, None)
-    told = account(run, looked_at, None, prices(), (), way.per_message, receives=True)
-    if told is None:
-        raise click.ClickException(f"{program.name} has ended while packets were sent to it")
-    return Watched(
+    return Seen(
         program=program.name,
+        place=InLab(lab).text,
         mtu=lab.mtu,
-        packet_bytes=size,
-        burst=max(1, _MESSAGE // size),
-        held=found.held or None,
-        way=way if way.lost or found.lossy is None else found.lossy,
-        sockets=its,
+        cores=len(os.sched_getaffinity(0)),
         run=run,
-        account=told,
+        packets=None,
         calls=looked_at,
-        pauses=paused,
-        told=_told(program.output.lines()),
+        bare=None,
         unseen=() if traced else (_NO_READS,),
+        account=account(run, looked_at, None, prices(), (), fates.per_message, receives=True),
+        receiving=Receiving(
+            fates=fates if fates.lost or found.lossy is None else found.lossy,
+            packet_bytes=size,
+            burst=max(1, _MESSAGE // size),
+            held=found.held or None,
+            sockets=its,
+            pauses=paused,
+            told=_told(program.output.lines()),
+        ),
     )
 
 

@@ -4,10 +4,9 @@
 from collections.abc import Callable
 
 from spead_tutorial.results.units import bytes_text, number, percent, thousands
-from spead_tutorial.tools.why.account import KINDS, ThreadTime
-from spead_tutorial.tools.why.facts import PAGE
+from spead_tutorial.tools.why.account import KINDS, Account, ThreadTime
+from spead_tutorial.tools.why.facts import PAGE, Receiving, Seen
 from spead_tutorial.tools.why.findings import Finding
-from spead_tutorial.tools.why.receiver_facts import Watched
 
 #: Share of the time in which it is busy, from which a part of that is said.
 LEAST = 0.1
@@ -37,27 +36,27 @@ CHAPTERS = {
 }
 
 
-def diagnose(seen: Watched) -> tuple[Finding, ...]:
+def diagnose(seen: Seen) -> tuple[Finding, ...]:
     """Return why packets are lost, what takes most of the threads' busy time first.
 
     Where a finding has nothing to do with their time, it comes first: it is where packets are.
     """
-    if seen.way.lost == 0 and not seen.told.get("ring_dropped"):
+    if _of(seen).fates.lost == 0 and not _of(seen).told.get("ring_dropped"):
         return ()
     found = [finding for one in CHECKS if (finding := one(seen)) is not None]
     return tuple(sorted(found, key=lambda one: -(1.0 if one.explains is None else one.explains)))
 
 
-def _of_time(seen: Watched, kind: str, seconds: float, symptom: str, check: str) -> Finding | None:
+def _of_time(seen: Seen, kind: str, seconds: float, symptom: str, check: str) -> Finding | None:
     """Return a finding that is a part of the busy time, if that part is large enough."""
-    share = min(1.0, seconds / seen.busy_s)
-    if share < LEAST or seen.is_idle:
+    share = min(1.0, seconds / busy_s(seen))
+    if share < LEAST or is_idle(seen):
         return None
     cost = seconds / seen.run.messages if seen.run.messages else None
     return Finding(kind, symptom, check, cost_s=cost, explains=share)
 
 
-def _each(seen: Watched, seconds: float) -> str:
+def _each(seen: Seen, seconds: float) -> str:
     return short(seconds / seen.run.messages) if seen.run.messages else "unknown"
 
 
@@ -71,32 +70,32 @@ def short(seconds: float) -> str:
 # ---- Where they are lost, beside the socket ----
 
 
-def device(seen: Watched) -> Finding | None:
+def device(seen: Seen) -> Finding | None:
     """Find packets that a device had no room for."""
-    if 2 * seen.way.device <= seen.way.no_room or not seen.way.device:
+    if 2 * _of(seen).fates.device <= _of(seen).fates.no_room or not _of(seen).fates.device:
         return None
     return Finding(
         "device",
-        f"A device on the way dropped {thousands(seen.way.device)} messages: they never came to"
-        " the socket.",
+        f"A device on the way dropped {thousands(_of(seen).fates.device)} messages: they never"
+        " came to the socket.",
         "The sender is faster than the way: send more slowly, or look at the device's queue.",
     )
 
 
-def no_socket(seen: Watched) -> Finding | None:
+def no_socket(seen: Seen) -> Finding | None:
     """Find packets for which there was no socket (any more)."""
-    if seen.way.unclaimed <= seen.way.lost / 2:
+    if _of(seen).fates.unclaimed <= _of(seen).fates.lost / 2:
         return None
     return Finding(
         "no-socket",
-        f"{thousands(seen.way.unclaimed)} messages came when nothing listened at the port.",
+        f"{thousands(_of(seen).fates.unclaimed)} messages came when nothing listened at the port.",
         "Look for a socket that is closed, or made anew, while packets still come.",
     )
 
 
-def ring_full(seen: Watched) -> Finding | None:
+def ring_full(seen: Seen) -> Finding | None:
     """Find heaps that a stream's full ring dropped."""
-    dropped = seen.told.get("ring_dropped", 0)
+    dropped = _of(seen).told.get("ring_dropped", 0)
     if not dropped:
         return None
     return Finding(
@@ -110,11 +109,11 @@ def ring_full(seen: Watched) -> Finding | None:
 # ---- What the threads that read spend their time on ----
 
 
-def sleeps(seen: Watched) -> Finding | None:
+def sleeps(seen: Seen) -> Finding | None:
     """Find a reader that waits for a time while packets wait for it."""
-    slept = seen.account.of("sleep")
+    slept = _account(seen).of("sleep")
     calls = " and ".join(
-        sorted({part.what for part in seen.account.parts if part.kind == "sleep" and part.what})
+        sorted({part.what for part in _account(seen).parts if part.kind == "sleep" and part.what})
     )
     return _of_time(
         seen,
@@ -127,15 +126,15 @@ def sleeps(seen: Watched) -> Finding | None:
     )
 
 
-def pauses(seen: Watched) -> Finding | None:
+def pauses(seen: Seen) -> Finding | None:
     """Find long times in which it computes and does not read, far longer than most."""
-    found = seen.pauses
+    found = _of(seen).pauses
     if found is None or not found.times:
         return None
     seconds = _paused_own(seen)
     if seconds < _own(seen) / 2:
         return None
-    needed = found.longest_s * seen.way.rate * 2
+    needed = found.longest_s * _of(seen).fates.rate * 2
     return _of_time(
         seen,
         "pauses",
@@ -148,7 +147,7 @@ def pauses(seen: Watched) -> Finding | None:
     )
 
 
-def computes(seen: Watched) -> Finding | None:
+def computes(seen: Seen) -> Finding | None:
     """Find a reader that works on each packet for longer than the next one takes to come."""
     own = _steady(seen) - _handling(seen)
     return _of_time(
@@ -162,9 +161,9 @@ def computes(seen: Watched) -> Finding | None:
     )
 
 
-def waits_for_lock(seen: Watched) -> Finding | None:
+def waits_for_lock(seen: Seen) -> Finding | None:
     """Find a reader that waits for a lock; a full ring of ours looks like one."""
-    waited = 0.0 if seen.told.get("worker_blocked") else seen.account.of("lock")
+    waited = 0.0 if _of(seen).told.get("worker_blocked") else _account(seen).of("lock")
     return _of_time(
         seen,
         "waits-for-lock",
@@ -176,12 +175,12 @@ def waits_for_lock(seen: Watched) -> Finding | None:
     )
 
 
-def waits_for_thread(seen: Watched) -> Finding | None:
+def waits_for_thread(seen: Seen) -> Finding | None:
     """Find a reader that waits until another thread has taken what it has read."""
-    waited, full = seen.account.of("thread"), ""
-    if blocked := seen.told.get("worker_blocked", 0):
-        waited += seen.account.of("lock")
-        longest = short(seen.told.get("longest_ring_wait_ns", 0) / 1e9)
+    waited, full = _account(seen).of("thread"), ""
+    if blocked := _of(seen).told.get("worker_blocked", 0):
+        waited += _account(seen).of("lock")
+        longest = short(_of(seen).told.get("longest_ring_wait_ns", 0) / 1e9)
         full = f" The stream's ring was full {thousands(blocked)} times, for up to {longest}."
     return _of_time(
         seen,
@@ -194,21 +193,21 @@ def waits_for_thread(seen: Watched) -> Finding | None:
     )
 
 
-def fresh_memory(seen: Watched) -> Finding | None:
+def fresh_memory(seen: Seen) -> Finding | None:
     """Find a reader that gets new memory for what it reads."""
     calls = sum(
         part.seconds
-        for part in seen.account.parts
+        for part in _account(seen).parts
         if part.kind == "calls" and part.what in _MEMORY_CALLS
     )
     packets = seen.run.messages
-    pages = packets * seen.packet_bytes / PAGE
+    pages = packets * _of(seen).packet_bytes / PAGE
     return _of_time(
         seen,
         "fresh-memory",
-        seen.account.of("faults") + calls,
-        f"It touches {seen.faults / (packets or 1):.2g} new pages for each packet"
-        f" ({percent(seen.faults / (pages or 1))} of what it reads).",
+        _account(seen).of("faults") + calls,
+        f"It touches {_faults(seen) / (packets or 1):.2g} new pages for each packet"
+        f" ({percent(_faults(seen) / (pages or 1))} of what it reads).",
         "Make the memory once, and use it again: a buffer for the reads, and a pool for what is"
         " kept.",
     )
@@ -217,11 +216,11 @@ def fresh_memory(seen: Watched) -> Finding | None:
 _MEMORY_CALLS = ("mmap", "munmap", "brk", "madvise", "mremap")
 
 
-def other_calls(seen: Watched) -> Finding | None:
+def other_calls(seen: Seen) -> Finding | None:
     """Find calls that read nothing, for each packet."""
     theirs = [
         part
-        for part in seen.account.parts
+        for part in _account(seen).parts
         if part.kind in ("calls", "process", "spin")
         and part.what
         and part.what not in _MEMORY_CALLS
@@ -243,33 +242,35 @@ def other_calls(seen: Watched) -> Finding | None:
     )
 
 
-def small_buffer(seen: Watched) -> Finding | None:
+def small_buffer(seen: Seen) -> Finding | None:
     """Find a socket whose buffer is too small for packets that come at once."""
-    if not seen.way.no_room:
+    if not _of(seen).fates.no_room:
         return None
-    rooms = [one.buffer for one in seen.sockets if one.buffer is not None]
-    stalls = seen.pauses is not None and seen.pauses.times > 0
-    burst = seen.burst * seen.packet_bytes
+    its, waited = _of(seen), _account(seen).share("input")
+    rooms = [one.buffer for one in its.sockets if one.buffer is not None]
+    stalls = its.pauses is not None and its.pauses.times > 0
+    burst = its.burst * its.packet_bytes
     is_small = bool(rooms) and max(rooms) < 2 * burst
     # A thread that waits for a core leaves packets in the socket, too.
-    if not is_small and (seen.waited < WAITS or stalls or seen.account.share("core") > LEAST):
+    starved = _account(seen).share("core") > LEAST
+    if not is_small and (waited < WAITS or stalls or starved):
         return None
     return Finding(
         "small-buffer",
-        f"It waits for packets for {percent(seen.waited)} of the time, and its socket drops some"
-        f" all the same: {seen.burst} packets ({bytes_text(burst)}) come at once.{_room(seen)}",
+        f"It waits for packets for {percent(waited)} of the time, and its socket drops some"
+        f" all the same: {its.burst} packets ({bytes_text(burst)}) come at once.{_room(seen)}",
         "Ask for a larger one (SO_RCVBUF; net.core.rmem_max has to allow it): several MiB."
         " The kernel counts its own structures in it, about as much again as the packets.",
-        explains=None if is_small else seen.waited,
+        explains=None if is_small else waited,
     )
 
 
-def call_per_packet(seen: Watched) -> Finding | None:
+def call_per_packet(seen: Seen) -> Finding | None:
     """Find a reader that gets a single packet by each call."""
     calls = seen.calls
-    if calls is None or calls.per_call > ONE or any(one.merges for one in seen.sockets):
+    if calls is None or calls.per_call > ONE or any(one.merges for one in _of(seen).sockets):
         return None
-    seconds = seen.account.of("sends") + _handling(seen)
+    seconds = _account(seen).of("sends") + _handling(seen)
     return _of_time(
         seen,
         "call-per-packet",
@@ -282,7 +283,7 @@ def call_per_packet(seen: Watched) -> Finding | None:
 
 
 #: Every kind that there is, in the order that those of the same share are said in.
-CHECKS: tuple[Callable[[Watched], Finding | None], ...] = (
+CHECKS: tuple[Callable[[Seen], Finding | None], ...] = (
     device,
     no_socket,
     small_buffer,
@@ -300,42 +301,81 @@ CHECKS: tuple[Callable[[Watched], Finding | None], ...] = (
 
 # ---- Of facts ----
 
+#: The share of the time below which what is done in it loses no packets.
+_IDLE = 0.05
 
-def _own(seen: Watched) -> float:
-    return seen.account.of("own")
+
+def _of(seen: Seen) -> Receiving:
+    assert seen.receiving is not None
+    return seen.receiving
 
 
-def _steady(seen: Watched) -> float:
+def _account(seen: Seen) -> Account:
+    return seen.account or Account(0.0, ())
+
+
+def busy_s(seen: Seen) -> float:
+    """Return how long those that read waited neither for packets nor for a core."""
+    account = _account(seen)
+    whole = sum(one.seconds for one in account.senders)
+    return max(1e-9, whole - account.of("input") - account.of("core"))
+
+
+def is_idle(seen: Seen) -> bool:
+    """Whether they had next to nothing to do while they had a core."""
+    whole, cores = _account(seen).seconds, _account(seen).of("core")
+    return busy_s(seen) < _IDLE * max(0.1 * whole, whole - cores)
+
+
+def _faults(seen: Seen) -> int:
+    """Return how many pages they touched for the first time."""
+    tids = {one.tid for one in _account(seen).senders}
+    return sum(one.faults for one in seen.run.threads if one.tid in tids)
+
+
+def _buffer_s(seen: Seen) -> float | None:
+    """Return for how long the buffers take in what comes: about half of them is payload."""
+    rooms = [one.buffer for one in _of(seen).sockets if one.buffer is not None]
+    return sum(rooms) / 2 / _of(seen).fates.rate if rooms and _of(seen).fates.rate else None
+
+
+def _own(seen: Seen) -> float:
+    return _account(seen).of("own")
+
+
+def _steady(seen: Seen) -> float:
     """Return what of its own time is no pause that is said."""
     return _own(seen) - (_paused_own(seen) if pauses(seen) is not None else 0.0)
 
 
-def _handling(seen: Watched) -> float:
+def _handling(seen: Seen) -> float:
     """Return what a program may need to handle its reads and to copy what they bring."""
     per_call = max(1.0, seen.calls.per_call if seen.calls else 1.0)
-    allowed = seen.run.messages * (READ_S / per_call + seen.packet_bytes * BYTE_S)
+    allowed = seen.run.messages * (READ_S / per_call + _of(seen).packet_bytes * BYTE_S)
     return min(_steady(seen), allowed)
 
 
-def _paused_own(seen: Watched) -> float:
+def _paused_own(seen: Seen) -> float:
     """Return what of its own time are pauses, as strace saw them for each message."""
-    if seen.pauses is None or seen.calls is None:
+    found = _of(seen).pauses
+    if found is None or seen.calls is None:
         return 0.0
-    return min(_own(seen), seen.pauses.own_s / seen.calls.messages * seen.run.messages)
+    return min(_own(seen), found.own_s / seen.calls.messages * seen.run.messages)
 
 
-def _room(seen: Watched) -> str:
+def _room(seen: Seen) -> str:
     """Say what the socket's buffer takes in."""
-    rooms = [one.buffer for one in seen.sockets if one.buffer is not None]
-    if not rooms or seen.buffer_s is None:
+    rooms = [one.buffer for one in _of(seen).sockets if one.buffer is not None]
+    takes_in = _buffer_s(seen)
+    if not rooms or takes_in is None:
         return ""
-    return f" The buffer of {bytes_text(max(rooms))} takes in {short(seen.buffer_s)} of this rate."
+    return f" The buffer of {bytes_text(max(rooms))} takes in {short(takes_in)} of this rate."
 
 
-def _holder(seen: Watched, kind: str) -> str:
+def _holder(seen: Seen, kind: str) -> str:
     """Say which thread it waits for, and what that one does."""
-    others = [one for one in seen.account.threads if not one.sends]
-    names = {part.what for part in seen.account.parts if part.kind == kind and part.what}
+    others = [one for one in _account(seen).threads if not one.sends]
+    names = {part.what for part in _account(seen).parts if part.kind == kind and part.what}
     named = [one for one in others if one.name in names] or others
     if not named:
         return ""

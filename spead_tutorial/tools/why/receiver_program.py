@@ -15,8 +15,8 @@ from typing import Any, Self
 import click
 
 from spead_tutorial.lab import Lab
+from spead_tutorial.tools.why.facts import Socket
 from spead_tutorial.tools.why.process import Output, end, name_of, start
-from spead_tutorial.tools.why.receiver_facts import Socket
 
 #: What a receiver gets until it listens.
 _START_S = 20.0
