@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why import calls, receiver_program
+from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
 from spead_tutorial.tools.why.facts import Calls, Fates, Pauses, Receiving, Run, Seen, Socket
 from spead_tutorial.tools.why.pauses import pauses
-from spead_tutorial.tools.why.receiver_findings import CHAPTERS, CHECKS, diagnose
+from spead_tutorial.tools.why.receiver_faults import CHAPTERS, CHECKS, diagnose
 from spead_tutorial.tools.why.receiver_report import text
 from spead_tutorial.tools.why.waits import Blocked, Look, doing, of_receiver
 from support.labs import needs_lab

@@ -11,9 +11,9 @@ from spead_tutorial.ledger import table
 from spead_tutorial.results.tables import plain
 from spead_tutorial.results.units import bytes_text, number, percent
 from spead_tutorial.tools.why.account import KINDS, Part, ThreadTime
-from spead_tutorial.tools.why.findings import Finding
 from spead_tutorial.tools.why.facts import Receiving, Seen
-from spead_tutorial.tools.why.receiver_findings import CHAPTERS, is_idle
+from spead_tutorial.tools.why.findings import Finding
+from spead_tutorial.tools.why.receiver_faults import CHAPTERS, is_idle
 
 _WIDTH, _INDENT = 80, "     "
 _KINDS = KINDS | {"sends": "in calls that read the socket", "input": "waiting for packets"}
