@@ -12,12 +12,13 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.tools.why import calls, receiver_program
 from spead_tutorial.tools.why import receiver as watching
+from spead_tutorial.tools.why import calls, receiver_program
 from spead_tutorial.tools.why.account import Account, Part, ThreadTime
 from spead_tutorial.tools.why.facts import Calls, Fates, Pauses, Receiving, Run, Seen, Socket
+from spead_tutorial.tools.why.findings import RECEIVER_CHECKS, diagnose
 from spead_tutorial.tools.why.pauses import pauses
-from spead_tutorial.tools.why.receiver_faults import CHAPTERS, CHECKS, diagnose
+from spead_tutorial.tools.why.receiver_faults import CHAPTERS
 from spead_tutorial.tools.why.receiver_report import text
 from spead_tutorial.tools.why.waits import Blocked, Look, doing, of_receiver
 from support.labs import needs_lab
@@ -91,7 +92,7 @@ def test_what_takes_most_of_the_time_is_found_first_and_has_a_chapter(watched: S
 
 
 def test_every_kind_has_a_check_and_a_chapter():
-    assert {one.__name__.replace("_", "-") for one in CHECKS} == CHAPTERS.keys()
+    assert {one.__name__.replace("_", "-") for one in RECEIVER_CHECKS} == CHAPTERS.keys()
 
 
 def test_nothing_is_found_in_a_receiver_that_only_reads_or_that_loses_nothing():

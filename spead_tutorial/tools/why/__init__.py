@@ -15,7 +15,7 @@ from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.tools.command_line import Number
-from spead_tutorial.tools.why import bars, receiver_faults, receiver_report
+from spead_tutorial.tools.why import bars, receiver_report
 from spead_tutorial.tools.why import receiver as receivers
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
@@ -141,7 +141,7 @@ def _of_receiver(
     if isinstance(seen, str):
         click.echo(json.dumps({"lost": 0, "text": seen, "findings": []}) if as_json else seen)
         return 0
-    findings = receiver_faults.diagnose(seen)
+    findings = diagnose(seen)
     made = receiver_report.as_object(seen, findings) if as_json else None
     click.echo(json.dumps(made) if as_json else receiver_report.text(seen, findings))
     return 0

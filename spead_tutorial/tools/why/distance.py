@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a sender takes longer than a bare loop, by what the time goes into. No I/O, no clock."""
+"""What takes a sender longer than a bare loop, or a receiver's time: by kind. No I/O, no clock."""
 
 import dataclasses
 import math
@@ -10,6 +10,8 @@ from spead_tutorial.tools.why.facts import Seen
 
 #: Calls that get memory, and give it back.
 MEMORY = ("mmap", "munmap", "mremap", "brk", "madvise", "mprotect")
+#: The share of the time below which what is done in it loses no packets.
+_IDLE = 0.05
 #: What time of another thread that is waited for counts as that of who waits.
 _PASSED_ON = ("spin", "calls", "faults")
 
@@ -18,13 +20,14 @@ _PASSED_ON = ("spin", "calls", "faults")
 class Distance:
     """Seconds of the threads that send, for a gigabyte, less those of a bare loop.
 
-    Findings take from it what they explain, each second once.
+    Of a receiver they are those of the threads that read, less what they wait for packets. Findings take from it what they explain, each second once.
     """
 
     whole: float  # what the threads that send take, without waiting for cores that others have
     longer: float | None  # than the bare loop takes; None where there is none
     parts: tuple[Part, ...]  # where it goes
     left: dict[str, float]  # what no finding has taken, by kind
+    is_idle: bool = False  # whether a receiver had next to nothing to do while it had a core
 
     def of(self, kind: str) -> tuple[Part, ...]:
         """Return the parts of a kind, largest first."""
@@ -56,6 +59,10 @@ def distance(seen: Seen) -> Distance:
     for part in parts:
         left[part.kind] += part.seconds
     whole = sum(left.values()) - left["core"]
+    if seen.receiving is not None:
+        whole -= left["input"]
+        awake = max(0.1 * account.seconds, account.seconds - account.of("core"))
+        return Distance(whole, whole, parts, left, whole < _IDLE * run.per_gb(awake))
     if bare is None:
         return Distance(whole, None, parts, left)
     needed = min(1e9 / bare.rate, bare.gb_s or math.inf) - small_packets_s(seen)

@@ -48,15 +48,15 @@ MOST_NAMES = 4
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that makes a sender slow."""
+    """Something that makes a sender slow, or a receiver lose packets."""
 
     kind: str  # what it is called in JSON
     symptom: str  # what was seen, in a sentence with its numbers
     check: str  # what to look at, and to change
     # seconds that it costs for a gigabyte of payload, about; None where it is not known
     cost_s: float | None = None
-    # which part that is of what the sender takes longer than the bare loop; None where one of the
-    # two is not known
+    # which part that is of what the sender takes longer than the bare loop, or of a receiver's busy
+    # time; None where one of the two is not known
     explains: float | None = None
     gain: Gain | None = None  # what mending it gains by itself
     with_others: tuple[Gain, ...] = ()  # and with what else this sender lacks, or that alone

@@ -4,13 +4,13 @@
 import dataclasses
 import math
 
-from spead_tutorial.tools.why import packet_faults, time_faults
+from spead_tutorial.tools.why import packet_faults, receiver_faults, time_faults
 from spead_tutorial.tools.why.distance import Distance, distance
 from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.finding import Check, Finding
 from spead_tutorial.tools.why.remedies import Gain, gains_of
 
-__all__ = ["CHECKS", "Finding", "diagnose"]
+__all__ = ["CHECKS", "RECEIVER_CHECKS", "Finding", "diagnose"]
 
 #: Of what sending takes some is needed: what can go is known from a bare loop alone.
 SENDING = ("fragments", "small-packets", "small-heaps", "call-per-packet",
@@ -34,20 +34,40 @@ CHECKS: tuple[Check, ...] = (
     packet_faults.call_per_packet,
     packet_faults.no_segmentation_offload,
 )
+RECEIVER_CHECKS: tuple[Check, ...] = (
+    receiver_faults.device,
+    receiver_faults.no_socket,
+    receiver_faults.small_buffer,
+    receiver_faults.sleeps,
+    receiver_faults.pauses,
+    receiver_faults.waits_for_lock,
+    receiver_faults.waits_for_thread,
+    receiver_faults.computes,
+    receiver_faults.fresh_memory,
+    receiver_faults.other_calls,
+    receiver_faults.call_per_packet,
+    receiver_faults.ring_full,
+)
 
 
 def diagnose(seen: Seen) -> tuple[Finding, ...]:
     """Return what makes a sender slow, what explains most first; nothing for one that is fast.
 
-    Where no calls were seen, what explains most may be missing: then nothing is weighed, and the
+    Of a receiver it is why packets are lost; what has nothing to do with its time comes first, as
+    it is where they are. Where no calls of a sender were seen, what explains most may be missing: then nothing is weighed, and the
     order is that of `CHECKS`.
     """
+    its = seen.receiving
+    if its is not None and not its.fates.lost and not its.told.get("ring_dropped"):
+        return ()
     far = distance(seen)
-    made = (check(seen, far) for check in CHECKS)
+    made = (check(seen, far) for check in (CHECKS if its is None else RECEIVER_CHECKS))
     found = [_gaining(seen, finding) for finding in made if finding is not None]
-    if seen.calls is None or seen.account is None:
+    if its is None and (seen.calls is None or seen.account is None):
         return tuple(dataclasses.replace(finding, cost_s=None) for finding in found)
     weighed = [_weighed(finding, far, seen) for finding in found]
+    if its is not None:
+        return tuple(sorted(weighed, key=lambda x: -(1.0 if x.explains is None else x.explains)))
     return tuple(sorted(weighed, key=lambda finding: -(finding.cost_s or 0.0)))
 
 

@@ -11,9 +11,10 @@ from spead_tutorial.ledger import table
 from spead_tutorial.results.tables import plain
 from spead_tutorial.results.units import bytes_text, number, percent
 from spead_tutorial.tools.why.account import KINDS, Part, ThreadTime
-from spead_tutorial.tools.why.facts import Receiving, Seen
 from spead_tutorial.tools.why.findings import Finding
-from spead_tutorial.tools.why.receiver_faults import CHAPTERS, is_idle
+from spead_tutorial.tools.why.distance import distance
+from spead_tutorial.tools.why.facts import Receiving, Seen
+from spead_tutorial.tools.why.receiver_faults import CHAPTERS
 
 _WIDTH, _INDENT = 80, "     "
 _KINDS = KINDS | {"sends": "in calls that read the socket", "input": "waiting for packets"}
@@ -46,7 +47,7 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
 
 
 def _nothing(seen: Seen) -> str:
-    if is_idle(seen):
+    if distance(seen).is_idle:
         return (
             "Nothing found: the threads that read had next to nothing to do. Packets came faster"
             " for a moment than the socket has room for, or when the threads had no core."
