@@ -6,7 +6,6 @@ import functools
 import json
 import os
 import socket
-from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -15,7 +14,7 @@ from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.tools.command_line import Number
-from spead_tutorial.tools.why import bars, receiver_report
+from spead_tutorial.tools.why import bars
 from spead_tutorial.tools.why import receiver as receivers
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
@@ -98,8 +97,6 @@ def why(
         if not as_json:
             click.echo(f"{words} …", err=True)
 
-    if receiver:
-        return _of_receiver(command, seconds, mtu or 9216, not no_strace, as_json, say)
     with contextlib.ExitStack() as stack:
         spot: Spot
         if pid is not None:
@@ -107,12 +104,18 @@ def why(
         elif interface is not None:
             spot = AtInterface(interface)
         else:
-            spot = InLab(stack.enter_context(Lab(kind, mtu=mtu or 9216)))
+            spot = InLab(stack.enter_context(Lab(kind, mtu=mtu or 9216, receiver=receiver)))
         facts = spot.lab.facts() if isinstance(spot, InLab) else {"kind": spot.device, "mtu": 0}
         host, port = spot.destination or ("{host}", "{port}")
-        words = (word.replace("{host}", host).replace("{port}", str(port)) for word in command)
-        sender = Sender(tuple(words), pid)
-        seen = watch(sender, spot, seconds, say, trace=not no_strace)
+        words = [word.replace("{host}", host).replace("{port}", str(port)) for word in command]
+        if receiver:
+            assert isinstance(spot, InLab)
+            seen = receivers.watch(words, spot.lab, seconds, say, trace=not no_strace)
+        else:
+            seen = watch(Sender(tuple(words), pid), spot, seconds, say, trace=not no_strace)
+    if isinstance(seen, str):
+        click.echo(json.dumps({"lost": 0, "text": seen, "findings": []}) if as_json else seen)
+        return 0
     findings = diagnose(seen)
     click.echo(json.dumps(as_object(seen, findings)) if as_json else text(seen, findings))
     if picture is not None:
@@ -122,28 +125,6 @@ def why(
         taken = Recording(header("why", facts, {"drawn_by": "spead-tutorial why"}), ())
         for path in plots.save(picture, functools.partial(bars.picture, seen=seen), taken):
             say(f"Drawn: {path}")
-    return 0
-
-
-def _of_receiver(
-    command: tuple[str, ...],
-    seconds: float,
-    mtu: int,
-    trace: bool,
-    as_json: bool,
-    say: Callable[[str], None],
-) -> int:
-    """Say why a receiver loses packets."""
-    with Lab(mtu=mtu, receiver=True) as lab:
-        host, port = lab.address, str(lab.port)
-        argv = [word.replace("{host}", host).replace("{port}", port) for word in command]
-        seen = receivers.watch(argv, lab, seconds, say, trace=trace)
-    if isinstance(seen, str):
-        click.echo(json.dumps({"lost": 0, "text": seen, "findings": []}) if as_json else seen)
-        return 0
-    findings = diagnose(seen)
-    made = receiver_report.as_object(seen, findings) if as_json else None
-    click.echo(json.dumps(made) if as_json else receiver_report.text(seen, findings))
     return 0
 
 

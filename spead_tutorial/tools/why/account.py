@@ -75,6 +75,12 @@ class Account:
     receives: bool = False  # whether it is a receiver's: then those that "send" read
 
     @property
+    def words(self) -> dict[str, str]:
+        """What kinds are called."""
+        theirs = {"sends": "in calls that read the socket", "input": "waiting for packets"}
+        return KINDS | theirs if self.receives else KINDS
+
+    @property
     def senders(self) -> tuple[ThreadTime, ...]:
         """The threads whose time counts: those that send, or all where that is not known."""
         return tuple(one for one in self.threads if one.sends) or self.threads

@@ -91,8 +91,9 @@ def lines(account: Account, width: int) -> "list[RenderableType]":
     blocks = dict(zip([one for one in kinds if one != "unexplained"], _BLOCKS, strict=False))
     blocks["unexplained"] = _UNEXPLAINED
     whose = "its thread" if len(senders) == 1 else f"its {len(senders)} threads"
-    sends = " that sends" if len(senders) == 1 else " that send"
-    whose += sends if any(one.sends for one in senders) else ""
+    does = "read" if account.receives else "send"
+    if any(one.sends for one in senders):
+        whose += f" that {does}s" if len(senders) == 1 else f" that {does}"
     made: list[RenderableType] = [
         Text(f"Where the time of {whose} goes, in {number(account.seconds)} s:"),
         _bar(shares, blocks, width),
@@ -100,7 +101,7 @@ def lines(account: Account, width: int) -> "list[RenderableType]":
     if len(shown) > 1:
         room = min(24, width // 3)
         for one in shown:
-            name = Text(f"{_name(one)}{' sends' * one.sends}")
+            name = Text(f"{_name(one)}{f' {does}s' * one.sends}")
             name.truncate(room - 1, overflow="ellipsis", pad=True)
             made.append(name + " " + _bar(_shares([one]), blocks, width - room))
     return [*made, *_legend(account, shares, blocks)]
@@ -124,15 +125,15 @@ def _legend(
     from rich.table import Table
     from rich.text import Text
 
-    table = Table.grid(padding=(0, 1))
+    table, said = Table.grid(padding=(0, 1)), account.words
     table.add_column()
     table.add_column(justify="right")
     rest = [kind for kind, share in shares.items() if share and kind not in blocks]
     for kind, block in blocks.items():
         if kind == "unexplained" and rest:
-            words = Text("; ".join(KINDS[one] for one in rest))
+            words = Text("; ".join(said[one] for one in rest))
             table.add_row(_REST, percent(sum(shares[one] for one in rest)), words)
-        words = Text(plain(KINDS[kind] + _details(account, kind)))
+        words = Text(plain(said[kind] + _details(account, kind)))
         share = percent(shares[kind]) if shares[kind] or kind == "unexplained" else ""
         table.add_row(Text(block, _LOOKS[kind].style), share, words)
     return [table]

@@ -14,22 +14,6 @@ _WAITS = 0.3
 #: work on the data: what Python takes, and several times what C does.
 _READ_S, _BYTE_S = 4e-6, 0.2e-9
 
-#: The chapter that mends what is found.
-CHAPTERS = {
-    "sleeps": 7,
-    "pauses": 7,
-    "computes": 7,
-    "waits-for-lock": 18,
-    "waits-for-thread": 7,
-    "fresh-memory": 9,
-    "other-calls": 7,
-    "small-buffer": 7,
-    "call-per-packet": 3,
-    "ring-full": 7,
-    "no-socket": 3,
-    "device": 7,
-}
-
 
 def _of(seen: Seen) -> Receiving:
     assert seen.receiving is not None

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter, find_receiver
 from spead_tutorial.results.tables import Column, Table, plain, rendered, width_up_to
-from spead_tutorial.results.units import number, percent, size
+from spead_tutorial.results.units import bytes_text, number, percent, size, thousands
 from spead_tutorial.tools.why import bars
 from spead_tutorial.tools.why.account import KINDS
+from spead_tutorial.tools.why.distance import distance
 from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.findings import Finding
 from spead_tutorial.tools.why.remedies import Gain
@@ -22,30 +23,38 @@ if TYPE_CHECKING:
 
 
 class _Fault(NamedTuple):
-    chapter: int  # that mends it
-    words: str  # what the sender does
+    chapter: int | None  # that mends it in a sender; None for what receivers alone do
+    words: str  # what the program does
     where: str = ""  # the kind of time in the account whose largest part says where
+    receivers: int | None = None  # the chapter that mends it in a receiver
 
 
 _FAULTS = {
-    "sleeps": _Fault(4, "it sleeps in", "sleep"),
+    "sleeps": _Fault(4, "it sleeps in", "sleep", 7),
     "spins": _Fault(4, "it reads the clock until a time has come in", "spin"),
     "slow-data": _Fault(4, "it computes its data in", "own"),
     "waits-for-input": _Fault(4, "it waits for input in", "input"),
     "waits-for-room": _Fault(4, "it waits for room in a socket in", "room"),
     "shared-core": _Fault(5, "its threads share a core"),
-    "waits-for-thread": _Fault(5, "it waits for another thread:", "thread"),
+    "waits-for-thread": _Fault(5, "it waits for another thread:", "thread", 7),
     "small-packets": _Fault(6, "its packets are small"),
-    "fresh-memory": _Fault(8, "it takes new memory again and again"),
+    "fresh-memory": _Fault(8, "it takes new memory again and again", "", 9),
     "small-heaps": _Fault(11, "its heaps are small, and share little"),
-    "call-per-packet": _Fault(11, "it makes a call for each packet:", "sends"),
+    "call-per-packet": _Fault(11, "it makes a call for each packet:", "sends", 3),
     "no-segmentation-offload": _Fault(11, "it sends without segmentation offload"),
-    "other-calls": _Fault(11, "it makes other calls than those that send:", "calls"),
-    "waits-for-lock": _Fault(14, "its threads wait for each other's lock"),
+    "other-calls": _Fault(11, "it makes other calls for each packet:", "calls", 7),
+    "waits-for-lock": _Fault(14, "it waits for a lock", "", 18),
     "fragments": _Fault(16, "its packets are cut into fragments"),
+    "no-socket": _Fault(None, "nothing listens", "", 3),
+    "pauses": _Fault(None, "it reads nothing for long times", "", 7),
+    "computes": _Fault(None, "it computes for each packet", "", 7),
+    "small-buffer": _Fault(None, "its socket has too little room", "", 7),
+    "ring-full": _Fault(None, "heaps are taken from the stream too slowly", "", 7),
+    "device": _Fault(None, "a device drops packets", "", 7),
 }
-#: The chapter that mends what is found.
-CHAPTERS = {kind: fault.chapter for kind, fault in _FAULTS.items()}
+#: The chapter that mends what is found in a sender, and in a receiver.
+CHAPTERS = {kind: one.chapter for kind, one in _FAULTS.items() if one.chapter}
+RECEIVER_CHAPTERS = {kind: one.receivers for kind, one in _FAULTS.items() if one.receivers}
 #: The table of facts.
 _FACT: Column[tuple[str, str]] = Column("What was seen", operator.itemgetter(0), is_words=True)
 _VALUE: Column[tuple[str, str]] = Column("", operator.itemgetter(1), is_words=True)
@@ -62,7 +71,7 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
     """Write a diagnosis, in at most 80 columns; coloured where it goes to a terminal."""
     from rich.text import Text  # here, as no other command should wait for it
 
-    width, facts = width_up_to(_WIDTH), list(_facts(seen))
+    width, facts = width_up_to(_WIDTH), list(_fates(seen) or _facts(seen))
 
     def written(*parts: "RenderableType | str") -> str:
         return rendered(*(Text(plain(x)) if isinstance(x, str) else x for x in parts), width=width)
@@ -72,7 +81,7 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
         written(Text(plain(_first(seen, findings)), "bold"), _rate(seen)),
         written(*bars.lines(seen.account, width)) if seen.account else "",
         written(_disturbed(seen, findings)),
-        *(written(_finding(place, findings)) for place in range(len(findings))),
+        *(written(_finding(seen, place, findings)) for place in range(len(findings))),
         Table([_FACT], [_VALUE], facts).text(width) if facts else "",
         written(_looking(seen)),
     ]
@@ -82,21 +91,23 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
 def _unseen(seen: Seen, findings: tuple[Finding, ...]) -> str:
     """Say what could not be seen, how to get it, and what is not known therefore."""
     unranked = "What has no number below could not be weighed without that."
-    is_short = seen.unseen and not all(map(_is_ranked, findings))
+    is_short = seen.unseen and not all(_is_ranked(seen, one) for one in findings)
     return " ".join([*seen.unseen, *[unranked] * bool(is_short)])
 
 
-def _is_ranked(finding: Finding) -> bool:
-    return finding.explains is not None or finding.cost_s is not None
+def _is_ranked(seen: Seen, finding: Finding) -> bool:
+    is_known = finding.explains is not None or finding.cost_s is not None
+    return is_known or seen.receiving is not None
 
 
 def _first(seen: Seen, findings: tuple[Finding, ...]) -> str:
     """Say what to mend first and what it is worth, or that there is nothing."""
-    if findings and _is_ranked(findings[0]):
+    if findings and _is_ranked(seen, findings[0]):
         first = findings[0]
         said, gain = f"Mend first: {_does(seen, first)}", first.gain
         if first.explains is not None:
-            said += f", {percent(first.explains)} of the distance to the bare loop"
+            whole = "its busy time" if seen.receiving else "the distance to the bare loop"
+            said += f", {percent(first.explains)} of {whole}"
         if gain is None or gain.median < _GAINS:
             return f"{said}."
         after = f"with {_joined(gain.remedies)}" if gain.measured else "without that"
@@ -104,6 +115,16 @@ def _first(seen: Seen, findings: tuple[Finding, ...]) -> str:
         return f"{said}; {after} it is {about} times as fast."
     if findings:
         return "What to mend first is not known. These were found:"
+    if seen.receiving is not None and distance(seen).is_idle:
+        return (
+            "Nothing found: the threads that read had next to nothing to do. Packets came faster"
+            " for a moment than the socket has room for, or when the threads had no core."
+        )
+    if seen.receiving is not None:
+        return (
+            "Nothing found: it reads as fast as it can. The rest is what the kernel takes for"
+            " each packet: larger packets (chapter 6), or a socket for each core (chapter 18)."
+        )
     if seen.share is None or seen.share >= _FAR:
         return "Nothing found." if not seen.unseen else "Nothing found in what was seen."
     most = ""
@@ -122,6 +143,12 @@ def _does(seen: Seen, finding: Finding) -> str:
 
 
 def _rate(seen: Seen) -> str:
+    if (its := seen.receiving) is not None:
+        held = f"none at {number(its.held / 1e6)} MB/s" if its.held else "some at every rate"
+        return (
+            f"{seen.program} lost {percent(its.fates.share)} of the packets at"
+            f" {number(its.fates.rate / 1e6)} MB/s in packets of {its.packet_bytes} bytes, {held}."
+        )
     rate = f"{seen.program} sends {number(seen.run.rate / 1e6)} MB/s to {seen.place}"
     if seen.share is None or seen.bare is None:
         return f"{rate}."
@@ -136,20 +163,24 @@ def _disturbed(seen: Seen, findings: tuple[Finding, ...]) -> str:
     waited = seen.account.share("core") if seen.account else 0.0
     if waited < _WAITED or any(finding.kind == "shared-core" for finding in findings):
         return ""
+    what = "the rate and the distance say" if seen.receiving is None else "what was lost says"
     return (
-        f"It waited for a core for {percent(waited)} of the time. If other programs had it, the"
-        " rate and the distance say little: measure again on a quiet machine."
+        f"It waited for a core for {percent(waited)} of the time. If other programs had it, {what}"
+        " little: measure again on a quiet machine."
     )
 
 
-def _finding(place: int, findings: tuple[Finding, ...]) -> "RenderableType":
+def _finding(seen: Seen, place: int, findings: tuple[Finding, ...]) -> "RenderableType":
     from rich.table import Table as RichTable
     from rich.text import Text
 
     finding = findings[place]
-    mark = f"{place + 1}." if _is_ranked(finding) else "-"
-    share = "" if finding.explains is None else f"{percent(finding.explains)} of the distance: "
-    chapter = find_chapter(str(CHAPTERS[finding.kind]))
+    mark = f"{place + 1}." if _is_ranked(seen, finding) else "-"
+    whole = "the distance" if seen.receiving is None else "its busy time"
+    share = "" if finding.explains is None else f"{percent(finding.explains)} of {whole}: "
+    find = find_chapter if seen.receiving is None else find_receiver
+    chapter = find(str(_chapter(seen, finding)))
+    assert chapter is not None
     elsewhere = [one.gain.remedies for one in findings if one.gain]
     gained = _gained(finding, elsewhere)
     made = RichTable.grid(padding=(0, 1))
@@ -157,6 +188,10 @@ def _finding(place: int, findings: tuple[Finding, ...]) -> "RenderableType":
     made.add_row("", Text(plain(f"Check: {finding.check}")))
     made.add_row("", Text(plain(f"Chapter {chapter.number}, {chapter.title}. {gained}")))
     return made
+
+
+def _chapter(seen: Seen, finding: Finding) -> int:
+    return (CHAPTERS if seen.receiving is None else RECEIVER_CHAPTERS)[finding.kind]
 
 
 def _gained(finding: Finding, elsewhere: list[tuple[str, ...]]) -> str:
@@ -216,6 +251,26 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
         yield "memory traffic", f"{each:.2g} bytes for each sent{alone}"
 
 
+def _fates(seen: Seen) -> Iterator[tuple[str, str]] | None:
+    """Return what was counted of the packets on their way to a receiver; None for a sender."""
+    its = seen.receiving
+    if its is None:
+        return None
+    fates, n = its.fates, len(its.sockets)
+    room = f", of {bytes_text(its.buffer)}" if its.buffer is not None else ""
+    where = f" (port {its.sockets[0].port}{f', {n} of them' * (n > 1)}{room})" if n else ""
+    counts = {
+        "packets sent": fates.packets,
+        "messages dropped by a device": fates.device,
+        "packets came to its machine": fates.arrived,
+        "messages for a port without a socket": fates.unclaimed,
+        f"messages without room in the socket{where}": fates.no_room,
+        "heaps dropped by the stream's full ring": its.told.get("ring_dropped"),
+        "waits for room in the stream's ring": its.told.get("worker_blocked"),
+    }
+    return ((what, thousands(count)) for what, count in counts.items() if count is not None)
+
+
 def _looking(seen: Seen) -> str:
     """Say what looking cost, and that the rate and the times are without it."""
     slowed = seen.account.slowed if seen.account else None
@@ -235,7 +290,9 @@ def _looking(seen: Seen) -> str:
 def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
     """Return a diagnosis for JSON."""
     packets, calls, account = seen.packets, seen.calls, seen.account
-    made = dataclasses.asdict(seen)
+    made, its = dataclasses.asdict(seen), seen.receiving
+    if its is not None:
+        made["receiving"]["fates"] |= {"lost": its.fates.lost, "share": its.fates.share}
     made["run"]["rate_bytes_per_s"] = seen.run.rate
     made["share_of_bare_loop"] = seen.share
     made["packets_per_message"] = packets.per_message if packets else None
@@ -243,7 +300,7 @@ def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
     made["page_faults_per_gb"] = seen.run.per_gb(seen.run.faults)
     made["shares"] = {kind: account.share(kind) for kind in KINDS} if account else None
     made["findings"] = [
-        dataclasses.asdict(finding) | {"chapter": CHAPTERS[finding.kind]} for finding in findings
+        dataclasses.asdict(finding) | {"chapter": _chapter(seen, finding)} for finding in findings
     ]
     return made
 
