@@ -35,7 +35,7 @@ class Distance:
 
     def share(self, kind: str) -> float:
         """Return the part of the time that is left of a kind."""
-        return self.left[kind] / self.whole if self.whole else 0.0
+        return self.left[kind] / self.whole if self.whole and not self.is_idle else 0.0
 
     def take(self, kind: str, most: float = float("inf")) -> float:
         """Take what is left of a kind, or some of it, and return how much that was."""

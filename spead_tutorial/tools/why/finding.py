@@ -4,10 +4,10 @@
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from spead_tutorial.results.units import number
+from spead_tutorial.results.units import number, percent
 from spead_tutorial.tools.why.account import Part
 from spead_tutorial.tools.why.distance import Distance
-from spead_tutorial.tools.why.facts import Seen
+from spead_tutorial.tools.why.facts import Calls, Packets, Seen
 from spead_tutorial.tools.why.remedies import Gain
 
 #: Packets in a message, and messages in a call, up to which they count as one.
@@ -66,6 +66,24 @@ class Finding:
 Check = Callable[[Seen, Distance], Finding | None]
 
 
+def of_time(
+    seen: Seen,
+    far: Distance,
+    kind: str,
+    takes: tuple[str, ...],
+    words: str,
+    check: str,
+    least: float = MATTERS,
+) -> Finding | None:
+    """Return a finding that takes some kinds of time, if they have at least some share of it."""
+    share = sum(map(far.share, takes))
+    if share < least:
+        return None
+    does = "sends" if seen.receiving is None else "reads"
+    symptom = f"{percent(share)} of the time of what {does} goes {words}"
+    return Finding(kind, symptom, check, sum(map(far.take, takes)))
+
+
 def names(parts: Iterable[Part]) -> str:
     """Name the calls, libraries or threads of the largest parts."""
     return ", ".join([part.what for part in parts if part.what][:MOST_NAMES])
@@ -87,6 +105,14 @@ def handling_s(seen: Seen) -> float:
     n_calls = messages / calls.per_call if calls and calls.messages else messages
     heaps = 1e9 / packets.heap_bytes if packets.heap_bytes else 0.0
     return n_calls * CALL_S + heaps * HEAP_S
+
+
+def mapped_share(packets: Packets | None, calls: Calls | None) -> float:
+    """Return how much memory that was new to it a sender got, as a share of what it sent then."""
+    if packets is None or calls is None or not calls.messages:
+        return 0.0
+    each = packets.payload_bytes / (packets.messages - packets.fragments)
+    return calls.mapped_bytes / (calls.messages * each)
 
 
 def has_small_heaps(seen: Seen) -> bool:

@@ -2,10 +2,9 @@
 """Why a receiver loses packets: where they are lost, and what the threads that read do instead."""
 
 from spead_tutorial.results.units import bytes_text, percent, thousands
-from spead_tutorial.tools.why.account import KINDS, RUNNING
 from spead_tutorial.tools.why.distance import Distance
-from spead_tutorial.tools.why.facts import PAGE, Receiving, Seen
-from spead_tutorial.tools.why.finding import MATTERS, ONE, Finding, names, short
+from spead_tutorial.tools.why.facts import Receiving, Seen
+from spead_tutorial.tools.why.finding import MATTERS, ONE, Finding, short
 
 #: Share of the time in which it waits for packets, and loses some all the same, from which the
 #: socket's room is what is missing.
@@ -111,20 +110,6 @@ def _room(its: Receiving) -> str:
 # ---- What the threads that read spend their time on ----
 
 
-def sleeps(seen: Seen, far: Distance) -> Finding | None:
-    """Find a reader that waits for a time while packets wait for it."""
-    slept = far.left["sleep"]
-    return _of_time(
-        far,
-        "sleeps",
-        {"sleep": slept},
-        f"It sleeps ({names(far.of('sleep')) or 'a wait with a timeout'}) while the socket is full"
-        f" of packets: {_each(seen, slept)} that it reads.",
-        "Look for sleeps and for timers between reads. Wait for the socket instead, with a read"
-        " that blocks or with epoll, and read until nothing is left.",
-    )
-
-
 def pauses(seen: Seen, far: Distance) -> Finding | None:
     """Find long times in which it computes and does not read, far longer than most."""
     its, calls = _of(seen), seen.calls
@@ -166,81 +151,6 @@ def _handling(seen: Seen, far: Distance) -> float:
     per_call = max(1.0, seen.calls.per_call if seen.calls else 1.0)
     each_s = _READ_S / per_call + _of(seen).packet_bytes * _BYTE_S
     return min(far.left["own"], seen.run.per_gb(seen.run.messages * each_s))
-
-
-def waits_for_lock(seen: Seen, far: Distance) -> Finding | None:
-    """Find a reader that waits for a lock; a full ring of ours looks like one."""
-    waited = 0.0 if _of(seen).told.get("worker_blocked") else far.left["lock"]
-    return _of_time(
-        far,
-        "waits-for-lock",
-        {"lock": waited},
-        f"It waits for a lock{_holder(seen, far, 'lock')}: {_each(seen, waited)}.",
-        "Hold the lock only to hand over, not while computing or writing; hand over many packets"
-        " at once; or give each thread a socket of its own (SO_REUSEPORT). In Python, the"
-        " interpreter's own lock is one of them.",
-    )
-
-
-def waits_for_thread(seen: Seen, far: Distance) -> Finding | None:
-    """Find a reader that waits until another thread has taken what it has read."""
-    told, takes, full = _of(seen).told, {"thread": far.left["thread"]}, ""
-    if blocked := told.get("worker_blocked", 0):
-        takes["lock"] = far.left["lock"]
-        longest = short(told.get("longest_ring_wait_ns", 0) / 1e9)
-        full = f" The stream's ring was full {thousands(blocked)} times, for up to {longest}."
-    return _of_time(
-        far,
-        "waits-for-thread",
-        takes,
-        f"The thread that reads waits for another one{_holder(seen, far, 'thread')}.{full}",
-        "It hands over faster than what it has read is taken. Make the thread that takes it"
-        " faster, or have several; more room between the two (a longer queue or ring) only"
-        " bridges pauses.",
-    )
-
-
-def _holder(seen: Seen, far: Distance, kind: str) -> str:
-    """Say which thread it waits for, and what that one does."""
-    others = [one for one in (seen.account.threads if seen.account else ()) if not one.sends]
-    named = [one for one in others if one.name in {part.what for part in far.of(kind)}] or others
-    if not named:
-        return ""
-    other = max(named, key=lambda one: sum(map(one.of, RUNNING)))
-    does = max(other.parts, key=lambda part: part.seconds)
-    share = percent(does.seconds / other.seconds)
-    return f" ({other.name} is {KINDS[does.kind]} for {share} of the time)"
-
-
-def fresh_memory(seen: Seen, far: Distance) -> Finding | None:
-    """Find a reader that gets new memory for what it reads."""
-    reads = {one.tid for one in (seen.account.senders if seen.account else ())}
-    pages = sum(one.faults for one in seen.run.threads if one.tid in reads)
-    return _of_time(
-        far,
-        "fresh-memory",
-        {"faults": far.left["faults"]},
-        f"It touches {pages / (seen.run.messages or 1):.2g} new pages for each packet"
-        f" ({percent(pages * PAGE / seen.run.payload_bytes)} of what it reads).",
-        "Make the memory once, and use it again: a buffer for the reads, and a pool for what is"
-        " kept.",
-    )
-
-
-def other_calls(seen: Seen, far: Distance) -> Finding | None:
-    """Find calls that read nothing, for each packet."""
-    kinds = ("calls", "process", "spin")
-    theirs = [part for part in far.parts if part.kind in kinds and part.what]
-    often = [f" ({one.calls:.2g} for each packet)" if one.calls else "" for one in theirs]
-    said = [one.what + times for one, times in zip(theirs, often, strict=True)]
-    return _of_time(
-        far,
-        "other-calls",
-        {kind: far.left[kind] for kind in kinds if theirs},
-        f"It makes other system calls between reads: {', '.join(said[:3])}.",
-        "Look for a line that is logged, a clock or a name that is asked for, or a file that is"
-        " written for each packet: do it for many at once, or in another thread.",
-    )
 
 
 def call_per_packet(seen: Seen, far: Distance) -> Finding | None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What threads that send wait for, and what they do but send. No I/O, no clock."""
+"""What threads wait for that send, or read, and what else they do. No I/O, no clock."""
 
 from collections.abc import Iterable
 
-from spead_tutorial.results.units import percent
-from spead_tutorial.tools.why.account import Part
+from spead_tutorial.results.units import percent, thousands
+from spead_tutorial.tools.why.account import KINDS, Part
 from spead_tutorial.tools.why.calls import OUTPUT
 from spead_tutorial.tools.why.distance import Distance
 from spead_tutorial.tools.why.facts import PAGE, Seen
@@ -21,7 +21,9 @@ from spead_tutorial.tools.why.finding import (
     Finding,
     handling_s,
     has_small_heaps,
+    mapped_share,
     names,
+    of_time,
     short,
 )
 
@@ -29,113 +31,115 @@ from spead_tutorial.tools.why.finding import (
 
 
 def sleeps(seen: Seen, far: Distance) -> Finding | None:
-    """Find a sender that waits for time to pass."""
-    share = far.share("sleep")
-    if seen.calls is None or share < MATTERS:
+    """Find a program that waits for time to pass."""
+    is_sender, each = seen.receiving is None, ""
+    if seen.calls is None and is_sender:
         return None
-    waits = sum(thread.voluntary for thread in seen.run.threads if _sends(seen, thread.tid))
-    slept = seen.account.of("sleep") if seen.account else 0.0
-    each = f", {short(slept / waits)} each on average" if waits else ""
-    return Finding(
+    tids = {one.tid for one in (seen.account.senders if seen.account else ())}
+    waits = sum(thread.voluntary for thread in seen.run.threads if thread.tid in tids)
+    if waits and is_sender and seen.account is not None:
+        each = f", {short(seen.account.of('sleep') / waits)} each on average"
+    return of_time(
+        seen,
+        far,
         "sleeps",
-        f"{percent(share)} of the time of what sends goes by in waits that end when a time has"
-        f" come ({names(far.of('sleep'))}){each}.",
-        "Look for sleeps between heaps, for timers that flush, for waits with a timeout and for a"
-        " rate that was asked for. A limit that is wanted is no fault; without one, wait for the"
-        " heap that is on its way instead of the clock.",
-        far.take("sleep"),
+        ("sleep",),
+        f"by in waits that end when a time has come ({names(far.of('sleep'))}){each}.",
+        "Look for sleeps between heaps or reads, for timers that flush, for waits with a timeout"
+        " and for a rate that was asked for. A limit that is wanted is no fault; without one, wait"
+        " for the heap that is on its way, or for the socket, instead of the clock.",
     )
 
 
-def spins(_: Seen, far: Distance) -> Finding | None:
+def spins(seen: Seen, far: Distance) -> Finding | None:
     """Find a sender that reads the clock until a time has come."""
-    share = far.share("spin")
-    if share < MATTERS:
-        return None
-    return Finding(
+    return of_time(
+        seen,
+        far,
         "spins",
-        f"{percent(share)} of the time of what sends goes into reading the clock until a time has"
-        " come: it waits, and burns a core.",
+        ("spin",),
+        "into reading the clock until a time has come: it waits, and burns a core.",
         "Look for a loop around the clock: a rate that is kept by spinning. A limit that is wanted"
         " is no fault; without one, send as soon as there is something to send.",
-        far.take("spin"),
     )
 
 
-def waits_for_lock(_: Seen, far: Distance) -> Finding | None:
-    """Find threads that send in turns, as they share a lock."""
-    share = far.share("lock")
-    often = sum(part.calls or 0.0 for part in far.of("lock"))
-    if share < (MATTERS if often >= CONTENDED else MOSTLY):
+def waits_for_lock(seen: Seen, far: Distance) -> Finding | None:
+    """Find threads that share a lock; a full ring of ours looks like one."""
+    least = MATTERS
+    if seen.receiving is None:
+        often = sum(part.calls or 0.0 for part in far.of("lock"))
+        least = MATTERS if often >= CONTENDED else MOSTLY
+    elif seen.receiving.told.get("worker_blocked"):
         return None
-    return Finding(
+    return of_time(
+        seen,
+        far,
         "waits-for-lock",
-        f"{percent(share)} of the time of the threads that send goes by in waits for each other"
-        f" ({names(far.of('lock'))}): they share a lock.",
-        "Give each thread a socket, buffers and a stream of its own. Some languages have a lock for"
-        " every socket (Java), or for all threads (Python): what several threads send through one"
-        " of those, one thread sends as fast.",
-        far.take("lock"),
+        ("lock",),
+        f"by in waits for a lock ({_other(seen, far, 'lock')}).",
+        "Give each thread a socket, buffers and a stream of its own, and hold a lock only to hand"
+        " over. Some languages have a lock for every socket (Java), or for all threads (Python):"
+        " what several threads do through one of those, one thread does as fast.",
+        least,
     )
 
 
 def waits_for_thread(seen: Seen, far: Distance) -> Finding | None:
-    """Find a thread that sends, and waits for one that makes the data."""
-    share = far.share("thread")
-    if share < MATTERS:
-        return None
-    who = names(far.of("thread")[:1]) or "another thread"
-    does = ""
-    if seen.account is not None:
-        others = (one for one in seen.account.threads if f"{one.name} ({one.tid})" == who)
-        for other in others:
-            kinds = [part for part in other.parts if part.kind not in ("core", "thread", "lock")]
-            if kinds:
-                does = f", which is {_does(kinds[0])} most of that time"
-    return Finding(
+    """Find a thread that waits for one that makes the data, or that takes what was read."""
+    told, takes, full = seen.receiving.told if seen.receiving else {}, ("thread",), ""
+    if blocked := told.get("worker_blocked", 0):
+        takes = ("thread", "lock")
+        longest = short(told.get("longest_ring_wait_ns", 0) / 1e9)
+        full = f" The stream's ring was full {thousands(blocked)} times, for up to {longest}."
+    return of_time(
+        seen,
+        far,
         "waits-for-thread",
-        f"{percent(share)} of the time of what sends goes by in waits for {who}{does}.",
-        "The thread that makes the data is the slow one. Look at what it computes, and at how heaps"
-        " are handed over: have the next one ready while one is sent.",
-        far.take("thread"),
+        takes,
+        f"by in waits for {_other(seen, far, 'thread')}.{full}",
+        "That thread is the slow one. Look at what it computes, and at how heaps are handed over:"
+        " have the next one ready while one is sent, or have several threads take what was read."
+        " More room between the two (a longer queue or ring) only bridges pauses.",
     )
 
 
-def _does(part: Part) -> str:
-    words = {"own": "in its own code", "sleep": "asleep", "calls": "in other calls",
-             "faults": "in page faults", "input": "waiting for input"}  # fmt: skip
-    where = f" ({part.what})" if part.what else ""
-    return f"{words.get(part.kind, 'busy')}{where}"
+def _other(seen: Seen, far: Distance, kind: str) -> str:
+    """Name the thread that is waited for most, and say what it does."""
+    who = names(far.of(kind)[:1]) or "another thread"
+    for one in seen.account.threads if seen.account else ():
+        does = [part for part in one.parts if part.kind not in ("core", "thread", "lock")]
+        if who in (one.name, f"{one.name} ({one.tid})") and does:
+            most = max(does, key=lambda part: part.seconds)
+            share = percent(most.seconds / one.seconds)
+            return f"{who}, which is {KINDS[most.kind]} for {share} of the time"
+    return who
 
 
-def waits_for_input(_: Seen, far: Distance) -> Finding | None:
+def waits_for_input(seen: Seen, far: Distance) -> Finding | None:
     """Find a sender that waits for what it reads, or for another process."""
-    share = far.share("input") + far.share("process")
-    if share < MATTERS:
-        return None
     whose = names((*far.of("input"), *far.of("process")))
-    return Finding(
+    return of_time(
+        seen,
+        far,
         "waits-for-input",
-        f"{percent(share)} of the time of what sends goes by in waits for input or for another"
-        f" process ({whose}).",
+        ("input", "process"),
+        f"by in waits for input or for another process ({whose}).",
         "What it reads from is the slow one: a pipe, a file, a socket or a device. Read ahead while"
         " heaps are sent, and see what the other side does.",
-        far.take("input") + far.take("process"),
     )
 
 
-def waits_for_room(_: Seen, far: Distance) -> Finding | None:
+def waits_for_room(seen: Seen, far: Distance) -> Finding | None:
     """Find a sender whose socket has no room."""
-    share = far.share("room")
-    if share < MATTERS:
-        return None
-    return Finding(
+    return of_time(
+        seen,
+        far,
         "waits-for-room",
-        f"{percent(share)} of the time of what sends goes by in calls that wait for room in the"
-        f" socket ({names(far.of('room'))}).",
+        ("room",),
+        f"by in calls that wait for room in the socket ({names(far.of('room'))}).",
         "The link or its queue is the limit, or the socket's buffer is small: look for SO_SNDBUF,"
         " and for a limit of the device (tc qdisc).",
-        far.take("room"),
     )
 
 
@@ -143,20 +147,21 @@ def waits_for_room(_: Seen, far: Distance) -> Finding | None:
 
 
 def other_calls(seen: Seen, far: Distance) -> Finding | None:
-    """Find a sender that calls the kernel for other things than sending, for each packet."""
-    share = far.share("calls")
-    if seen.calls is None or share < MATTERS:
+    """Find a program that calls the kernel for each packet, but not to send or read it."""
+    if seen.calls is None and seen.receiving is None:
         return None
-    parts = far.of("calls")
+    kinds = ("calls",) if seen.receiving is None else ("calls", "process", "spin")
+    parts = [part for part in far.parts if part.kind in kinds]
     named = [f"{part.what}{_often(part)}{_file(seen, part.what)}" for part in parts if part.what]
-    return Finding(
+    return of_time(
+        seen,
+        far,
         "other-calls",
-        f"{percent(share)} of the time of what sends goes into calls that do not send:"
-        f" {', '.join(named[:MOST_NAMES])}.{_guess(seen, parts)}",
+        kinds,
+        f"into other calls: {', '.join(named[:MOST_NAMES])}.{_guess(seen, parts)}",
         "Do for each packet only what has to be done for each: look up addresses once, before the"
         " first packet; write a line for many packets, or none; take random numbers from a"
         " generator of the program's own.",
-        far.take("calls"),
     )
 
 
@@ -213,17 +218,17 @@ def slow_data(seen: Seen, far: Distance) -> Finding | None:
 
 
 def fresh_memory(seen: Seen, far: Distance) -> Finding | None:
-    """Find a sender that gets new memory for its data again and again."""
-    run = seen.run
-    faults = run.per_gb(run.faults)
-    share = faults * PAGE / 1e9
-    mapped = _mapped(seen)
-    if share >= FRESH:
+    """Find a program that gets new memory for its data again and again."""
+    faults, share = seen.run.per_gb(seen.run.faults), far.share("faults")
+    mapped = mapped_share(seen.packets, seen.calls)
+    if seen.receiving is not None and share < MATTERS:
+        return None
+    if faults * PAGE / 1e9 >= FRESH or seen.receiving is not None:
         symptom = (
             f"{faults:.0f} page faults for each gigabyte, which has {1e9 / PAGE:.0f} pages: new"
             " memory again and again."
         )
-    elif mapped >= FRESH and far.share("faults") >= CLEARED:
+    elif mapped >= FRESH and share >= CLEARED:
         # Huge pages have few faults, and each of them clears as much memory as 512 others.
         symptom = (
             f"New memory for {percent(mapped)} of what is sent, in huge pages: only"
@@ -234,8 +239,8 @@ def fresh_memory(seen: Seen, far: Distance) -> Finding | None:
     return Finding(
         "fresh-memory",
         symptom,
-        "Look for memory that is allocated and freed for every heap, and for NumPy expressions that"
-        " make a new array. Fill the same buffers in turn.",
+        "Look for memory that is allocated and freed for every heap or read, and for NumPy"
+        " expressions that make a new array. Fill the same buffers in turn.",
         far.take("faults"),
     )
 
@@ -252,10 +257,10 @@ def shared_core(seen: Seen, far: Distance) -> Finding | None:
     )  # fmt: skip
     if len(together) < 2 or seen.cores < 2:
         return None
-    names = " and ".join(f"{thread.name} ({thread.tid})" for thread in together)
+    them = " and ".join(f"{thread.name} ({thread.tid})" for thread in together)
     return Finding(
         "shared-core",
-        f"{names} may only use core {together[0].cpus[0]}, though there are {seen.cores}"
+        f"{them} may only use core {together[0].cpus[0]}, though there are {seen.cores}"
         " cores: one waits while the other works.",
         "Look for sched_setaffinity, pthread_setaffinity_np and taskset. Give each thread a core"
         " of its own, or leave it to the kernel.",
@@ -272,17 +277,3 @@ def _together_s(seen: Seen, far: Distance, cpu_s: float) -> float:
     for kind in ("thread", "lock", "own"):
         taken += far.take(kind, most - taken)
     return taken
-
-
-def _sends(seen: Seen, tid: int) -> bool:
-    account = seen.account
-    return account is not None and any(one.tid == tid for one in account.senders)
-
-
-def _mapped(seen: Seen) -> float:
-    """Return how much new memory a sender got, as a share of what it sent meanwhile."""
-    if seen.calls is None or seen.packets is None or not seen.calls.messages:
-        return 0.0
-    packets = seen.packets
-    each = packets.payload_bytes / (packets.messages - packets.fragments)
-    return seen.calls.mapped_bytes / (seen.calls.messages * each)

@@ -11,7 +11,7 @@ from spead_tutorial.measure.baselines import CEILING, started
 from spead_tutorial.measure.programs import ProgramError, finish, program
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run
-from spead_tutorial.tools.why.finding import ENOUGH_PACKETS, FRAGMENTED, FRESH, SMALL
+from spead_tutorial.tools.why.finding import ENOUGH_PACKETS, FRAGMENTED, FRESH, SMALL, mapped_share
 from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.remedies import FITTING, LARGER, OFFLOAD, REUSED, SENDMMSG, Tried
 
@@ -122,11 +122,7 @@ def sets_of(lacks: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 def new_share(packets: Packets, calls: Calls | None, run: Run) -> float:
     """Return how much of what is sent is in memory that is new, as far as it was seen."""
-    touched = run.faults * PAGE / run.payload_bytes
-    if calls is None or not calls.messages:
-        return touched
-    sent = calls.messages * packets.payload_bytes / (packets.messages - packets.fragments)
-    return max(touched, calls.mapped_bytes / sent)
+    return max(run.faults * PAGE / run.payload_bytes, mapped_share(packets, calls))
 
 
 def tried(
