@@ -226,10 +226,10 @@ def test_a_sender_that_is_over_at_once_has_no_times(tmp_path, diagnosis, monkeyp
     """It has sent, even if all was sent before its first packet was looked for."""
     followed = watching._followed
 
-    def follow(sender, spot, process, seconds):
+    def follow(sender, spot, process, *until):
         if late:
             process.wait()
-        return followed(sender, spot, process, seconds)
+        return followed(sender, spot, process, *until)
 
     monkeypatch.setattr(watching, "_followed", follow)
     made = diagnosis("--no-strace", *script(tmp_path, "sock.sendto(data, to)"))

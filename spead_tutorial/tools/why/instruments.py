@@ -44,18 +44,6 @@ def threads(pids: list[int]) -> dict[int, Thread]:
     return found
 
 
-def names(pids: list[int]) -> dict[int, str]:
-    """Return what the threads of some processes are called, if they still run."""
-    found = {}
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            for name in os.listdir(f"/proc/{pid}/task"):
-                with contextlib.suppress(OSError):
-                    said = _read(f"/proc/{pid}/task/{name}/comm").removesuffix("\n")
-                    found[int(name)] = said.replace("\\", "\\\\").replace("\n", "\\n")  # as in stat
-    return found
-
-
 def _thread(tid: int, pid: int) -> Thread:
     path = f"/proc/{pid}/task/{tid}"
     stat = _read(f"{path}/stat")

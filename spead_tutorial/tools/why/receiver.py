@@ -24,12 +24,12 @@ from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import calls, instruments, waits
 from spead_tutorial.tools.why.accounting import account
 from spead_tutorial.tools.why.facts import Calls, Fates, Pauses, Receiving, Run, Seen
+from spead_tutorial.tools.why.following import LOOK_S, Follower, Look, run_of
 from spead_tutorial.tools.why.pauses import pauses
 from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.receiver_program import Program, bound, sockets
 from spead_tutorial.tools.why.watching import prices
 
-_LOOK_S = 0.02
 #: Bytes in a heap, and in a packet where the MTU has room for it; and in the largest message.
 _HEAP, _PACKET, _MESSAGE = 1 << 16, 9000, 65507
 #: How long a run of the search sends, how long it goes on, and where it begins.
@@ -256,7 +256,7 @@ def _watched(
     with _sending(program, rate, _FILL_S + seconds + _FILL_S, merges) as sent:
         time.sleep(_FILL_S)
         before = lab.receiver.arrivals()
-        run = _followed(pid, lab.port, seconds)
+        run = _followed(lab, pid, seconds)
         arrived = lab.receiver.arrivals() - before
     program.end(_END_S)
     fates = sent[0]
@@ -286,22 +286,14 @@ def _watched(
     )
 
 
-def _followed(pid: int, port: int, seconds: float) -> Run:
-    """Look at its threads again and again: what they did. Packets are counted by others."""
-    pids = instruments.family(pid)
-    begun, before = time.monotonic(), instruments.threads(pids)
-    looks, queued = list[waits.Look](), list[bool]()
-    while time.monotonic() < begun + seconds:
-        is_queued = any(one.queued for one in bound(pid, port))
-        if (look := waits.look(pids)) is not None:
-            looks.append(look)
-            queued.append(is_queued)
-        time.sleep(_LOOK_S)
-    after, ended = instruments.threads(instruments.family(pid)), time.monotonic()
-    run = Run(ended - begun, 0, 1, instruments.between(before, after), whole=False)
-    names = waits.numbered({tid: one.name for tid, one in after.items()})
-    pooled = any(map(waits.is_pooled, pids))
-    return waits.added(run, looks, names, pooled=pooled, queued=queued)
+def _followed(lab: Lab, pid: int, seconds: float) -> Run:
+    """Follow its threads for some time; the packets of the run are those that were sent."""
+    follower, looks, until = Follower(pid, seconds), list[Look](), time.monotonic() + seconds
+    while not looks or looks[-1].at < until:
+        queued = any(one.queued for one in bound(pid, lab.port))
+        looks.append(follower.look(lab.counters(), queued=queued))
+        time.sleep(LOOK_S)
+    return run_of(looks, 0, len(looks), pooled=follower.pooled, whole=False)
 
 
 def _told(said: Sequence[str]) -> dict[str, int]:

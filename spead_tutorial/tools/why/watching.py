@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import itertools
 import mmap
 import os
 import tempfile
@@ -14,30 +13,16 @@ from typing import Any, TypeVar
 
 import click
 
-from spead_tutorial.lab import Counters
-from spead_tutorial.measure.verify import IP_UDP_HEADERS
-from spead_tutorial.tools.why import instruments, samples, trying, waits
+from spead_tutorial.tools.why import instruments, samples, trying
 from spead_tutorial.tools.why.accounting import Prices, account
 from spead_tutorial.tools.why.calls import parse_calls
-from spead_tutorial.tools.why.facts import (
-    PAGE,
-    Bare,
-    Calls,
-    Packets,
-    Run,
-    Sampled,
-    Seen,
-    Thread,
-    Traffic,
-)
+from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Sampled, Seen, Traffic
+from spead_tutorial.tools.why.following import LOOK_S, Follower, Look, grown, has_cores
+from spead_tutorial.tools.why.following import numbered, run_of
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
 from spead_tutorial.tools.why.process import Output, end, name_of, start
 from spead_tutorial.tools.why.remedies import Tried
 
-#: How often counters are read, in seconds, and threads: every few times.
-_LOOK_S, _LOOKS_PER_THREADS = 0.01, 4
-#: After so many looks threads are asked what they wait in, and more seldom in a long run.
-_LOOKS_PER_WAIT, _MOST_WAITS = 2, 1000
 #: How long perf looks.
 _PROFILE_S = 0.5
 #: What perf gets to begin to look, where others have the cores.
@@ -70,17 +55,6 @@ class Sender:
         if self.pid is not None:
             return f"process {self.pid}"
         return name_of(self.argv)
-
-
-@dataclasses.dataclass(slots=True)
-class _Look:
-    """The device's counters at a time, and the threads where they were read."""
-
-    at: float
-    counted: Counters
-    threads: dict[int, Thread] | None = None
-    waiting: waits.Look | None = None  # what they do now, where they were asked
-    pooled: bool = False
 
 
 def watch(
@@ -170,17 +144,17 @@ def _running(sender: Sender, spot: Spot, argv: Sequence[str], output: Output) ->
 
 def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traffic]:
     with Output() as output:
-        before, first = _looped(spot), _Look(time.monotonic(), spot.counters(), {})
+        before, first = _looped(spot), Look(time.monotonic(), spot.counters(), {})
         with (
             _running(sender, spot, sender.argv, output) as process,
             instruments.traffic(sender.pid or process.pid) as found,
         ):
-            looks, whole = _followed(sender, spot, process, seconds)
+            looks, whole, pooled = _followed(sender, spot, process, seconds)
         looped = _looped(spot) - before
         status = None if process is None else process.wait()
-        if not _grown(looks[0], looks[-1]):  # unless all was sent before it could be looked at
+        if not grown(looks[0], looks[-1]):  # unless all was sent before it could be looked at
             looks.insert(0, first)
-        sent = [i for i in range(1, len(looks)) if _grown(looks[i - 1], looks[i])]
+        sent = [i for i in range(1, len(looks)) if grown(looks[i - 1], looks[i])]
         if whole and status:
             how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
             raise click.ClickException(": ".join([f"{sender.name} {how}", *output.lines()[-1:]]))
@@ -189,7 +163,7 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
             raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
     if sender.pid is None and isinstance(spot, InLab):
         _refuse_leftovers(sender, spot)
-    run = _between(looks, sent[0] - 1, sent[-1] + 1, whole)
+    run = run_of(looks, sent[0] - 1, sent[-1] + 1, pooled=pooled, whole=whole)
     traffic = found[0]
     if traffic.n_bytes is not None:  # as much of it as all messages have that are in the run
         part = run.messages / (looks[-1].counted - looks[0].counted).packets
@@ -208,93 +182,47 @@ def _refuse_leftovers(sender: Sender, spot: InLab) -> None:
         )
 
 
-def _followed(sender: Sender, spot: Spot, process: Any, seconds: float) -> tuple[list[_Look], bool]:
-    """Look at counters and threads, until the sender has ended, or has sent for long enough."""
+def _followed(
+    sender: Sender,
+    spot: Spot,
+    process: Any,
+    seconds: float,
+    enough: Callable[[], bool] = lambda: False,
+) -> tuple[list[Look], bool, bool]:
+    """Follow a sender until it has ended, has sent for some time, or there is enough of it.
+
+    Returns the looks at it, whether it has ended, and whether threads stand in for each other.
+    """
     pid = sender.pid or process.pid
-    begun = time.monotonic()
-    looks = [_Look(begun, spot.counters(), {})]
-    first = None
+    follower, begun = Follower(pid, seconds), time.monotonic()
+    looks, first = [Look(begun, spot.counters(), {})], None
     worked, used_s = begun, 0.0
-    pids: list[int] = []
-    every = max(_LOOKS_PER_WAIT, round(seconds / _LOOK_S / _MOST_WAITS))
-    for number in range(1 << 30):
+    while True:
         ended = process is not None and process.poll() is not None
-        look = _Look(time.monotonic(), spot.counters())
-        if first is None and _grown(looks[-1], look):
+        look = follower.look(spot.counters(), ended=ended)
+        if first is None and grown(looks[-1], look):
             first = look.at
-        if not ended and number % _LOOKS_PER_THREADS == 0:
-            pids = instruments.family(pid) if number % (4 * _LOOKS_PER_THREADS) == 0 else pids
-            look.threads = instruments.threads(pids) or None
-            if (
-                now_s := sum(one.cpu_s for one in (look.threads or {}).values())
-            ) > used_s + _LOOK_S:
-                worked, used_s = look.at, now_s
-            look.pooled = any(map(waits.is_pooled, pids))
-        if not ended and number % every == 0:
-            look.waiting = waits.look(pids)
+        now_s = sum(one.cpu_s for one in (look.threads or {}).values())
+        if now_s > used_s + LOOK_S:
+            worked, used_s = look.at, now_s
         # What has not changed is of no use, if it is not the last before a change.
         if len(looks) > 1 and first is None:
             looks.pop()
         looks.append(look)
         if ended or (process is None and not Path(f"/proc/{pid}").exists()):
-            return looks, True
+            return looks, True, follower.pooled
         is_idle = sender.pid is None and look.at > worked + max(seconds, _IDLE_S)
-        if first is None and (is_idle or look.at > begun + seconds + _start_s(sender)):
-            return looks, False
-        if first is not None and look.at > first + seconds * (1 if _has_cores(looks) else _LONGER):
-            return looks, False
-        time.sleep(_LOOK_S)
-    raise AssertionError("unreachable")
+        late = begun + seconds + _start_s(sender)
+        if first is not None:
+            late = first + seconds * (1 if has_cores(looks) else _LONGER)
+        if look.at > late or (first is None and is_idle) or enough():
+            return looks, False, follower.pooled
+        time.sleep(LOOK_S)
 
 
 def _start_s(sender: Sender) -> float:
     """Return how long a sender may take to begin; one that runs already has begun."""
     return _START_S if sender.pid is None else 0.0
-
-
-def _has_cores(looks: Sequence[_Look]) -> bool:
-    """Whether threads worked for longer than they waited for a core, as far as that is known."""
-    known = [look.threads for look in looks if look.threads]
-    if len(known) < 2:
-        return True
-    done = instruments.between(known[0], known[-1])
-    return sum(one.cpu_s for one in done) >= sum(one.runnable_s or 0.0 for one in done)
-
-
-def _grown(before: _Look, after: _Look) -> bool:
-    return after.counted.packets > before.counted.packets
-
-
-def _between(looks: Sequence[_Look], begin: int, end: int, whole: bool) -> Run:
-    """Return what was done from one look to another: threads' part from looks in between.
-
-    Threads are looked at less often, and their part is scaled to the time of all.
-    """
-    used = looks[begin:end]
-    first, last = used[0], used[-1]
-    read = [look for look in used if look.threads is not None]
-    # Rate, times and faults all from the same span, which ends where threads were looked at.
-    if len(read) > 1 and _grown(read[0], read[-1]):
-        first, last = read[0], read[-1]
-    done: tuple[Thread, ...] = ()
-    known = [look.threads or {} for look in read]
-    if len(known) > 1:  # with a single one, all that came before the first message would count
-        # The last that is known of each: it may have ended before the sender has.
-        latest = {tid: one for threads in known for tid, one in threads.items()}
-        done = instruments.between(known[0], latest)
-    counted = last.counted - first.counted
-    header = counted.link_header + IP_UDP_HEADERS
-    run = Run(
-        seconds=max(last.at - first.at, 1e-6),
-        messages=counted.packets,
-        payload_bytes=max(1, counted.bytes - header * counted.packets),
-        threads=done,
-        whole=whole,
-    )
-    asked = [look.waiting for look in used if look.waiting and first.at <= look.at <= last.at]
-    named = {tid: one.name for look in looks for tid, one in (look.threads or {}).items()}
-    pooled = any(look.pooled for look in used)
-    return waits.added(run, asked, waits.numbered(named), pooled=pooled)
 
 
 def _looped(spot: Spot) -> int:
@@ -320,31 +248,6 @@ def _nothing_sent(sender: Sender, spot: Spot, whole: bool, waited: float, looped
     )
 
 
-def _until_sent(
-    sender: Sender, spot: Spot, process: Any, seconds: float, enough: Callable[[], bool]
-) -> dict[int, str]:
-    """Wait until a sender has ended, has sent for some time, or there is enough of it.
-
-    Returns what its threads are called.
-    """
-    begun, before, first = time.monotonic(), spot.counters().packets, None
-    names: dict[int, str] = {}
-    for number in itertools.count():
-        if process is not None and process.poll() is not None:
-            break
-        now = time.monotonic()
-        if first is None and spot.counters().packets > before:
-            first = now
-        if number % _LOOKS_PER_THREADS == 0:
-            names |= instruments.names(instruments.family(sender.pid or process.pid))
-        if now > (begun + _START_S if first is None else first + seconds) or enough():
-            break
-        if process is None and not Path(f"/proc/{sender.pid}").exists():
-            break
-        time.sleep(_LOOK_S)
-    return names
-
-
 def _packets(
     sender: Sender, spot: Spot, seconds: float, *, pooled: bool
 ) -> tuple[Packets | str, tuple[Sampled, ...] | str]:
@@ -354,7 +257,7 @@ def _packets(
         output = stack.enter_context(Output())
         ring = None if isinstance(capture, str) else stack.enter_context(capture)
         with _running(sender, spot, sender.argv, output) as process:
-            _until_sent(sender, spot, process, 0.0, lambda: False)  # as starting is no sending
+            _followed(sender, spot, process, 0.0)  # as starting is no sending
             pids, begun = instruments.family(sender.pid or process.pid), time.monotonic()
             with samples.profile(pids, min(seconds, _PROFILE_S)) as profile:
 
@@ -362,8 +265,8 @@ def _packets(
                     is_seen = ring is None or ring.is_full() or time.monotonic() > begun + seconds
                     return profile.is_over() and is_seen
 
-                names = _until_sent(sender, spot, process, seconds + _PERF_STARTS_S, enough)
-        sampled = profile.sampled(waits.numbered(names), pooled=pooled)
+                looks, *_ = _followed(sender, spot, process, seconds + _PERF_STARTS_S, enough)
+        sampled = profile.sampled(numbered(looks), pooled=pooled)
         if ring is None:
             assert isinstance(capture, str)
             return capture, sampled
@@ -386,10 +289,10 @@ def _calls(sender: Sender, spot: Spot, seconds: float, *, pooled: bool) -> Calls
             return instruments.NO_STRACE
         watched = Sender(tuple(argv))
         with _running(watched, spot, argv, output) as process:
-            names = _until_sent(sender, spot, process, seconds, lambda: False)
+            looks, *_ = _followed(sender, spot, process, seconds)
         try:
             with written.open(encoding="utf-8", errors="replace") as lines:
-                found = parse_calls(lines, waits.numbered(names), pooled=pooled)
+                found = parse_calls(lines, numbered(looks), pooled=pooled)
         except OSError:
             found = None
         if found is not None:
