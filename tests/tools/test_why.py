@@ -385,7 +385,7 @@ def test_an_interrupt_ends_the_sender_too(tmp_path):
 
 # ---- The report, of facts made by hand ----
 
-RUN = facts.Run(3.0, 8000, 72_000_000, (), False)
+RUN = facts.Run(3.0, 8000, 72_000_000, ())
 BARE = facts.Bare(1.2e9, 2e-8)
 SEND = Part("sends", "sendto", 0.06, 1.0)
 SLEEP = Part("sleep", "clock_nanosleep", 2.85, 1.0)
@@ -406,7 +406,7 @@ CALLED = Finding(
 
 def looked_at(*threads: ThreadTime, **more: Any) -> facts.Seen:
     """What was seen of threads; or something of it else."""
-    account = Account(3.0, threads, (), 12.3) if threads else None
+    account = Account(3.0, threads, 12.3) if threads else None
     usual = {"packets": None, "calls": None, "bare": BARE, "account": account}
     return facts.Seen("sender", "a lab", 9216, 2, **{"run": RUN} | usual | more)
 
@@ -521,7 +521,7 @@ def test_of_a_fast_sender_nothing_is_found_but_its_time_is_said(rate, unseen, wo
     ("slowed", "words"), [(None, ""), (1.01, "did not slow it"), (2.5, "it took 2.5 times as long")]
 )
 def test_what_looking_cost_is_said_where_it_is_known(slowed, words):
-    account = Account(3.0, (SLEEPER,), (), slowed)
+    account = Account(3.0, (SLEEPER,), slowed)
     said = " ".join(text(looked_at(account=account), ()).split())
     assert words in said
     assert ("looked at" in said) is (slowed == 2.5)

@@ -39,13 +39,13 @@ NUMBERS = {0: "read", 7: "poll", 202: "futex", 230: "clock_nanosleep", 271: "ppo
 def thread(tid: int = 1, name: str = "main", **facts: Any) -> Thread:
     """A thread that computes for 0.2 s, sends for 0.3 s, waits for a core for 0.1 s."""
     usual = {"user_s": 0.2, "system_s": 0.3, "runnable_s": 0.1, "voluntary": 1000}
-    usual |= {"involuntary": 0, "faults": 0, "cpus": (0, 1), "looks": 100}
+    usual |= {"faults": 0, "cpus": (0, 1), "looks": 100}
     return Thread(**{"tid": tid, "name": name} | usual | facts)
 
 
 def told(*threads: Thread, callers: tuple[Caller, ...] | None = None, **more: Any) -> Account:
     """The account of a run of a second."""
-    run = Run(1.0, 1000, GB, threads, False, 100, **more.pop("run", {}))
+    run = Run(1.0, 1000, GB, threads, 100, **more.pop("run", {}))
     if callers is None:
         callers = (Caller("main", 0, 1000, (SENDTO, *more.pop("calls", ()))),)
     seen = Calls(1000, 1000, ("sendto",), 2.0, 0, callers)
@@ -100,7 +100,7 @@ def test_what_was_not_seen_is_unexplained():
     assert shares(dark) == {"own": 0.2, "core": 0.1, "unexplained": 0.7}
     assert not dark.threads[0].sends
     assert dark.slowed is None
-    assert account(Run(1.0, 1, 1, (), False), None, None, PRICES) is None
+    assert account(Run(1.0, 1, 1, ()), None, None, PRICES) is None
 
 
 @pytest.mark.parametrize(
@@ -208,7 +208,7 @@ def test_of_a_receiver_all_that_read_count_or_the_busiest_where_that_was_not_see
 
 
 def test_an_account_can_be_read_back():
-    found = told(waits(Wait("clock_nanosleep", True, 9)), without=("perf",))
+    found = told(waits(Wait("clock_nanosleep", True, 9)))
     assert msgspec.convert(json.loads(json.dumps(dataclasses.asdict(found))), Account) == found
 
 
@@ -271,7 +271,7 @@ def test_a_pool_of_threads_waits_when_none_of_them_runs():
     looks = [{1: None, 2: park, 3: watch}] * 6 + [{1: until, 2: park, 3: watch}] * 3
     looks += [{1: until, 2: park, 3: None}]
     pool = [thread(1, user_s=0.1), thread(2, user_s=0.1), thread(3, user_s=0.0, system_s=0.0)]
-    run = added(Run(1.0, 1000, GB, tuple(pool), False), looks, {}, pooled=True)
+    run = added(Run(1.0, 1000, GB, tuple(pool)), looks, {}, pooled=True)
     (one,) = run.threads
     assert (one.looks, one.waits) == (10, (Wait("epoll_pwait", True, 4),))
     one = dataclasses.replace(one, looks=100, waits=(Wait("epoll_pwait", True, 40),))

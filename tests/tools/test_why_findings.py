@@ -34,7 +34,7 @@ SENDS = Call("sendmmsg", 1000, 1e-6, sends=True)
 
 def thread(name: str = "main", **facts: Any) -> Thread:
     """A thread that worked in the kernel all the time, on any of two cores."""
-    usual = {"user_s": 0.1, "system_s": 0.9, "runnable_s": 0.0, "voluntary": 0, "involuntary": 0}
+    usual = {"user_s": 0.1, "system_s": 0.9, "runnable_s": 0.0, "voluntary": 0}
     return Thread(**{"tid": 1, "name": name, **usual, "faults": 0, "cpus": (0, 1)} | facts)
 
 
@@ -49,7 +49,7 @@ def seen(**facts: Any) -> Seen:
     Words with two underscores in them change a part: ``packets__fragments=5``.
     """
     parts: dict[str, Any] = {
-        "run": Run(1.0, MESSAGES, GB, (thread(),), False, 100),
+        "run": Run(1.0, MESSAGES, GB, (thread(),), 100),
         "packets": Packets(MESSAGES, 111_300, GB, 0, 9000, 1 << 20),
         "calls": Calls(1000, MESSAGES, ("sendmmsg",), 1.0, 0, (called(),)),
         "sampled": (Sampled("main", 0, 100, 0, (("main", "sender", 100),)),),

@@ -46,7 +46,7 @@ def seen(*parts: tuple[Any, ...], **more: Any) -> Seen:
         "sockets": (Socket(1, 8888, 1 << 20, merges=False),),
     }  # fmt: skip
     its |= {name: more.pop(name) for name in ("fates", "sockets", "pauses", "told") if name in more}
-    run = Run(1.0, 10_000, 90_000_000, (), False)
+    run = Run(1.0, 10_000, 90_000_000, ())
     facts: dict[str, Any] = {
         "program": "my_receiver", "place": "a lab", "mtu": 9216, "cores": 2, "run": run,
         "packets": None, "calls": READS, "bare": None, "receiving": Receiving(**its),

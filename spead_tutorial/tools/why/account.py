@@ -70,7 +70,6 @@ class Account:
 
     seconds: float  # from the first message to the last
     threads: tuple[ThreadTime, ...]  # those that send first, then the busiest
-    without: tuple[str, ...] = ()  # of strace, perf and /proc: what it had to be made without
     slowed: float | None = None  # how many times as long a heap takes while calls are looked at
     receives: bool = False  # whether it is a receiver's: then those that "send" read
 

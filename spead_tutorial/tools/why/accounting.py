@@ -53,7 +53,6 @@ def account(
     calls: Calls | None,
     sampled: Sequence[Sampled] | None,
     prices: Prices,
-    without: tuple[str, ...] = (),
     per_message: float = 1.0,
     *,
     receives: bool = False,
@@ -82,7 +81,7 @@ def account(
     if calls is not None and calls.messages > 1 and run.messages and not receives:
         slowed = calls.seconds / calls.messages / (run.seconds / run.messages)
     ranked = sorted(made, key=lambda one: (not one.sends, -_busy(one)))
-    return Account(run.seconds, tuple(ranked[:_MOST_THREADS]), without, slowed, receives)
+    return Account(run.seconds, tuple(ranked[:_MOST_THREADS]), slowed, receives)
 
 
 def _busy(one: ThreadTime) -> float:

@@ -46,8 +46,7 @@ class Thread:
     # seconds in which it could have run, but another thread had the core; None where the kernel
     # does not tell
     runnable_s: float | None
-    voluntary: int  # how often it gave its core up, and how often the core was taken from it
-    involuntary: int
+    voluntary: int  # how often it gave its core up
     faults: int  # pages that it touched for the first time
     cpus: tuple[int, ...]  # the cores that it may use
     looks: int = 0  # how often it was looked at, and what it was seen waiting in
@@ -69,7 +68,6 @@ class Run:
     messages: int  # what the device counted
     payload_bytes: int  # what they carried: bytes within UDP, about
     threads: tuple[Thread, ...]  # those of all the sender's processes
-    whole: bool  # whether it was seen to its end, and not stopped
     looks: int = 0  # how often its threads were looked at
     # whether threads stand in for each other, as those of Go do: what one begins, another ends
     pooled: bool = False

@@ -69,7 +69,7 @@ def numbered(looks: Iterable[Look]) -> dict[int, tuple[str, int]]:
     return waits.numbered({one.tid: one.name for one in threads})
 
 
-def run_of(looks: Sequence[Look], begin: int, end: int, *, pooled: bool, whole: bool) -> Run:
+def run_of(looks: Sequence[Look], begin: int, end: int, *, pooled: bool) -> Run:
     """Return what was done from one look to another: threads' part from looks in between.
 
     Threads are looked at less often, and their part is scaled to the time of all.
@@ -93,7 +93,6 @@ def run_of(looks: Sequence[Look], begin: int, end: int, *, pooled: bool, whole: 
         messages=counted.packets,
         payload_bytes=max(1, counted.bytes - header * counted.packets),
         threads=done,
-        whole=whole,
     )
     asked = [look for look in used if look.waiting and first.at <= look.at <= last.at]
     waiting = [look.waiting for look in asked if look.waiting]

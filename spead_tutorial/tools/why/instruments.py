@@ -65,7 +65,6 @@ def _thread(tid: int, pid: int) -> Thread:
         system,
         runnable,
         int(status["voluntary_ctxt_switches"]),
-        int(status["nonvoluntary_ctxt_switches"]),
         int(fields[7]),
         _cores(status["Cpus_allowed_list"].strip()),
         pid=pid,
@@ -101,7 +100,6 @@ def _since(then: Thread, now: Thread) -> Thread:
         system_s=max(0.0, now.system_s - then.system_s),
         runnable_s=runnable,
         voluntary=now.voluntary - then.voluntary,
-        involuntary=now.involuntary - then.involuntary,
         faults=now.faults - then.faults,
     )
 

@@ -273,7 +273,7 @@ def _watched(
         calls=looked_at,
         bare=None,
         unseen=() if traced else (_NO_READS,),
-        account=account(run, looked_at, None, prices(), (), fates.per_message, receives=True),
+        account=account(run, looked_at, None, prices(), fates.per_message, receives=True),
         receiving=Receiving(
             fates=fates if fates.lost or found.lossy is None else found.lossy,
             packet_bytes=size,
@@ -293,7 +293,7 @@ def _followed(lab: Lab, pid: int, seconds: float) -> Run:
         queued = any(one.queued for one in bound(pid, lab.port))
         looks.append(follower.look(lab.counters(), queued=queued))
         time.sleep(LOOK_S)
-    return run_of(looks, 0, len(looks), pooled=follower.pooled, whole=False)
+    return run_of(looks, 0, len(looks), pooled=follower.pooled)
 
 
 def _told(said: Sequence[str]) -> dict[str, int]:

@@ -45,12 +45,6 @@ def gain(tried: tuple[Tried, ...], remedies: tuple[str, ...]) -> Gain:
     return Gain(found.median, found.low, found.high, remedies, measured=True)
 
 
-def saved_s(tried: tuple[Tried, ...], remedies: tuple[str, ...]) -> float:
-    """Return the seconds for a gigabyte that some remedies save the bare loop; negative: cost."""
-    pairs = zip(_rates(tried, ()), _rates(tried, remedies), strict=True)
-    return stats.median([1e9 / before - 1e9 / after for before, after in pairs]).median
-
-
 def gains_of(kind: str, tried: tuple[Tried, ...]) -> tuple[Gain | None, tuple[Gain, ...]]:
     """Return what mending a finding gains, None where that was not tried, and with others.
 

@@ -238,7 +238,6 @@ def pool(threads: Sequence[Thread]) -> Thread:
         system_s=sum(thread.system_s for thread in threads),
         runnable_s=sum(runnable) if runnable else None,
         voluntary=sum(thread.voluntary for thread in threads),
-        involuntary=sum(thread.involuntary for thread in threads),
         faults=sum(thread.faults for thread in threads),
         cpus=tuple(sorted({core for thread in threads for core in thread.cpus})),
     )

@@ -96,7 +96,6 @@ def watch(
         bare = trying.bare(spot, _seen(packets))
         if isinstance(packets, Packets) and isinstance(bare, Bare):
             tried = trying.tried(spot, packets, _seen(calls), run, say)
-    missing = {"strace": calls, "perf": sampled, "/proc": times}
     counted = _seen(packets)
     return Seen(
         program=sender.name,
@@ -114,11 +113,9 @@ def watch(
         sampled=_seen(sampled),
         tried=_seen(tried) or (),
         account=account(
-            run, _seen(calls), _seen(sampled), prices(),
-            tuple(name for name, found in missing.items() if isinstance(found, str)),
-            counted.per_message if counted else 1.0,
+            run, _seen(calls), _seen(sampled), prices(), counted.per_message if counted else 1.0
         ),
-    )  # fmt: skip
+    )
 
 
 def _seen(found: _Found | str) -> _Found | None:
@@ -163,7 +160,7 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
             raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
     if sender.pid is None and isinstance(spot, InLab):
         _refuse_leftovers(sender, spot)
-    run = run_of(looks, sent[0] - 1, sent[-1] + 1, pooled=pooled, whole=whole)
+    run = run_of(looks, sent[0] - 1, sent[-1] + 1, pooled=pooled)
     traffic = found[0]
     if traffic.n_bytes is not None:  # as much of it as all messages have that are in the run
         part = run.messages / (looks[-1].counted - looks[0].counted).packets
