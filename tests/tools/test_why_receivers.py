@@ -148,17 +148,6 @@ def test_what_is_said_of_a_receiver_can_be_read_back():
     assert [(one["kind"], one["chapter"]) for one in made["findings"]] == [("sleeps", 7)]
 
 
-def test_the_names_of_threads_and_programs_do_no_harm_in_a_terminal():
-    evil = ThreadTime(1, "bad\x1b[2J", True, 1.0, (Part("lock", "worse\x1b[2J", 1.0),))
-    watched = seen(program="rude\x1b[2J", account=Account(1.0, (evil, HOLDER), receives=True))
-    assert "\x1b" not in text(watched, diagnose(watched))
-
-
-def test_without_strace_it_is_said_first_what_is_not_known():
-    watched = seen(("sleep", "", 0.9), calls=None, unseen=("Its calls were not seen.",))
-    assert text(watched, diagnose(watched)).startswith("Its calls were not seen.")
-
-
 # ---- What threads do ----
 
 FUTEX = "futex"

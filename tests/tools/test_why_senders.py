@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial.tools.why.findings import diagnose
-from spead_tutorial.tools.why.report import CHAPTERS, seen_of
+from spead_tutorial.tools.why.report import CHAPTERS, seen_of, text
 from support.labs import needs_lab, open_lab
 from support.needs import needs
 from support.programs import name_of
@@ -62,9 +62,14 @@ def test_every_planted_sender_can_be_mended(sender):
 
 @pytest.mark.parametrize("sender", SENDERS, ids=name_of)
 def test_of_what_was_seen_of_a_sender_its_fault_is_said_first(sender):
-    found = diagnose(seen_of(json.loads(sender.facts.read_text())))
+    seen = seen_of(json.loads(sender.facts.read_text()))
+    found = diagnose(seen)
     kinds = [finding.kind for finding in found]
     assert is_found(sender, kinds), kinds
+    words = " ".join(text(seen, found).split())
+    for one in found:
+        assert f"Chapter {CHAPTERS[one.kind]}, " in words
+        assert " ".join(one.symptom.replace("\N{THIN SPACE}", "").split()) in words
 
 
 @needs_lab

@@ -66,7 +66,7 @@ def _thread(tid: int, pid: int) -> Thread:
         runnable,
         int(status["voluntary_ctxt_switches"]),
         int(fields[7]),
-        _cores(status["Cpus_allowed_list"].strip()),
+        tuple(sorted(os.sched_getaffinity(tid))),
         pid=pid,
     )
 
@@ -74,14 +74,6 @@ def _thread(tid: int, pid: int) -> Thread:
 def _read(path: str) -> str:
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read()
-
-
-def _cores(text: str) -> tuple[int, ...]:
-    cores: list[int] = []
-    for part in filter(None, text.split(",")):
-        first, _, last = part.partition("-")
-        cores += range(int(first), int(last or first) + 1)
-    return tuple(cores)
 
 
 def between(before: dict[int, Thread], after: dict[int, Thread]) -> tuple[Thread, ...]:
