@@ -110,7 +110,7 @@ def why(
         words = [word.replace("{host}", host).replace("{port}", str(port)) for word in command]
         if receiver:
             assert isinstance(spot, InLab)
-            seen = receivers.watch(words, spot.lab, seconds, say, trace=not no_strace)
+            seen = receivers.watch(words, spot, seconds, say, trace=not no_strace)
         else:
             seen = watch(Sender(tuple(words), pid), spot, seconds, say, trace=not no_strace)
     if isinstance(seen, str):

@@ -7,17 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
 from spead_tutorial.tools.why.account import RUNNING, Account, Part, ThreadTime, merged
-from spead_tutorial.tools.why.calls import EVENTS, TIMER, WAITS
-from spead_tutorial.tools.why.facts import (
-    PAGE,
-    Call,
-    Caller,
-    Calls,
-    Run,
-    Sampled,
-    Thread,
-    Wait,
-)
+from spead_tutorial.tools.why.calls import EVENTS, FUTEX, POLLS, READS, TIMER, WAITS
+from spead_tutorial.tools.why.facts import PAGE, Call, Caller, Calls, Run, Sampled, Thread, Wait
 
 #: Share of the busiest sender's messages from which a thread counts as one that sends.
 SENDS = 0.05
@@ -28,14 +19,12 @@ _LOCK_S = 0.05
 _MOST_THREADS = 1024
 _MOST_LIBRARIES = 3
 _SOCKET = ("sendto", "sendmsg", "sendmmsg", "io_uring_enter")
-_INPUT = ("read", "readv", "recvfrom", "recvmsg", "recvmmsg", "accept", "accept4", "select",
-          "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "pause",
-          "rt_sigsuspend")  # fmt: skip
+_INPUT = (*READS, *POLLS, "accept", "accept4", "pause", "rt_sigsuspend")
 _PROCESS = ("wait4", "waitid")
 #: Calls that read the clock where the kernel has no quicker way; and what asks for nothing, which
 #: spins, and often before a wait.
 _CLOCK = ("clock_gettime", "gettimeofday", "time")
-_YIELD, _FUTEX = "sched_yield", "futex"
+_YIELD = "sched_yield"
 
 _Named = TypeVar("_Named", Caller, Sampled)
 
@@ -200,7 +189,7 @@ class _Teller:
 
     def _yields(self) -> str:
         """Return what a thread is for that lets others have its core, again and again."""
-        found = self._waited_for(_FUTEX)
+        found = self._waited_for(FUTEX)
         if found is not None:
             return found
         if len(self.run.threads) < 2 or (self.sampled is not None and self.sampled.clock):
@@ -241,7 +230,7 @@ class _Teller:
             yield Part("room", wait.call, seconds)
         elif wait.call in _PROCESS:
             yield Part("process", wait.call, seconds)
-        elif wait.call == _FUTEX or wait.call in _INPUT:
+        elif wait.call == FUTEX or wait.call in _INPUT:
             yield from self._for_threads(wait, seconds)
         elif wait.call:
             yield Part("calls", wait.call, seconds)
@@ -269,7 +258,7 @@ class _Teller:
     def _for_threads(self, wait: Wait, seconds: float) -> Iterator[Part]:
         """Divide a wait by what other threads did meanwhile."""
         rest = Part("thread", "", seconds)
-        if wait.call != _FUTEX:
+        if wait.call != FUTEX:
             rest = Part("input", wait.call, seconds)
         thread, running, timed = self._awaited(wait)
         if thread is None:
@@ -279,7 +268,7 @@ class _Teller:
         whole = max(running + timed, wait.seen if 2 * (running + timed) < wait.seen else 0)
         yield Part("sleep", f"in {label(thread)}", seconds * timed / whole)
         both_send = self.sending >= {thread.tid, self.thread.tid}
-        is_lock = both_send and wait.call == _FUTEX and self._is_short()
+        is_lock = both_send and wait.call == FUTEX and self._is_short()
         kind, what = ("lock", "while {} runs") if is_lock else ("thread", "{}")
         yield Part(kind, what.format(label(thread)), seconds * running / whole)
         yield dataclasses.replace(rest, seconds=seconds * (1 - (running + timed) / whole))

@@ -20,14 +20,16 @@ _PASSED_ON = ("spin", "calls", "faults")
 class Distance:
     """Seconds of the threads that send, for a gigabyte, less those of a bare loop.
 
-    Of a receiver they are those of the threads that read, less what they wait for packets. Findings take from it what they explain, each second once.
+    Of a receiver they are those of the threads that read, less what they wait for packets. Findings
+    take from it what they explain, each second once.
     """
 
     whole: float  # what the threads that send take, without waiting for cores that others have
     longer: float | None  # than the bare loop takes; None where there is none
     parts: tuple[Part, ...]  # where it goes
     left: dict[str, float]  # what no finding has taken, by kind
-    is_idle: bool = False  # whether a receiver had next to nothing to do while it had a core
+    receives: bool = False  # whether it is a receiver's
+    is_idle: bool = False  # whether that had next to nothing to do while it had a core
 
     def of(self, kind: str) -> tuple[Part, ...]:
         """Return the parts of a kind, largest first."""
@@ -62,7 +64,7 @@ def distance(seen: Seen) -> Distance:
     if seen.receiving is not None:
         whole -= left["input"]
         awake = max(0.1 * account.seconds, account.seconds - account.of("core"))
-        return Distance(whole, whole, parts, left, whole < _IDLE * run.per_gb(awake))
+        return Distance(whole, whole, parts, left, True, whole < _IDLE * run.per_gb(awake))
     if bare is None:
         return Distance(whole, None, parts, left)
     needed = min(1e9 / bare.rate, bare.gb_s or math.inf) - small_packets_s(seen)

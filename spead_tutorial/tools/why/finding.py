@@ -67,7 +67,6 @@ Check = Callable[[Seen, Distance], Finding | None]
 
 
 def of_time(
-    seen: Seen,
     far: Distance,
     kind: str,
     takes: tuple[str, ...],
@@ -79,8 +78,9 @@ def of_time(
     share = sum(map(far.share, takes))
     if share < least:
         return None
-    does = "sends" if seen.receiving is None else "reads"
-    symptom = f"{percent(share)} of the time of what {does} goes {words}"
+    symptom = f"{percent(share)} of the time of what sends goes {words}"
+    if far.receives:
+        symptom = f"The time of what reads goes {words}"
     return Finding(kind, symptom, check, sum(map(far.take, takes)))
 
 

@@ -54,8 +54,8 @@ def diagnose(seen: Seen) -> tuple[Finding, ...]:
     """Return what makes a sender slow, what explains most first; nothing for one that is fast.
 
     Of a receiver it is why packets are lost; what has nothing to do with its time comes first, as
-    it is where they are. Where no calls of a sender were seen, what explains most may be missing: then nothing is weighed, and the
-    order is that of `CHECKS`.
+    it is where they are. Where no calls of a sender were seen, what explains most may be missing:
+    then nothing is weighed, and the order is that of `CHECKS`.
     """
     its = seen.receiving
     if its is not None and not its.fates.lost and not its.told.get("ring_dropped"):
@@ -93,7 +93,7 @@ def _weighed(finding: Finding, far: Distance, seen: Seen) -> Finding:
 def _most(kind: str, seen: Seen) -> float:
     """Return the most that can be gained: threads that no longer wait still need cores."""
     most = 1000.0
-    if kind == "waits-for-lock" and seen.account is not None:
+    if kind == "waits-for-lock" and seen.receiving is None and seen.account is not None:
         most = min(seen.cores, len(seen.account.senders))
     return max(1.0, most)
 

@@ -51,16 +51,21 @@ _NO_READS = (
 
 
 def watch(
-    argv: Sequence[str], lab: Lab, seconds: float, say: Callable[[str], None], *, trace: bool = True
+    argv: Sequence[str],
+    spot: InLab,
+    seconds: float,
+    say: Callable[[str], None],
+    *,
+    trace: bool = True,
 ) -> Seen | str:
     """Look at a receiver, or say in a line that it has lost nothing."""
-    with Program(argv, lab) as program:
+    with Program(argv, spot) as program:
         say(f"Watching {program.name}: which rate it takes")
         found = _search(program)
     if found.lossy is None:
         return (
             f"{program.name} lost nothing of {found.held / 1e6:.3g} MB/s in packets of"
-            f" {_packet_bytes(lab)} bytes, the most that was sent to it"
+            f" {_packet_bytes(spot.lab)} bytes, the most that was sent to it"
         )
     rate = _ABOVE * min(found.lossy.rate, _ABOVE * found.taken)
     traced = None
@@ -69,10 +74,10 @@ def watch(
         under = instruments.strace(str(written), (), None) if trace else None
         if under is not None:
             say(f"Watching {program.name}: its calls")
-            with Program(argv, lab, under) as program:
+            with Program(argv, spot, under) as program:
                 traced = _traced(program, rate, written)
     say(f"Watching {program.name}: what its threads do")
-    with Program(argv, lab) as program:
+    with Program(argv, spot) as program:
         return _watched(program, rate, seconds, found, traced)
 
 
@@ -81,12 +86,6 @@ def watch(
 
 def _packet_bytes(lab: Lab) -> int:
     return min(_PACKET, lab.mtu - IP_UDP_HEADERS)
-
-
-def _blast(lab: Lab, rate: float, seconds: float) -> list[str]:
-    case = Case("ours", "c", "blast", _HEAP, _packet_bytes(lab))
-    heaps = max(2, round(rate * seconds / _HEAP))
-    return [*blast(case, heaps, "--describe", rate=rate), lab.address, str(lab.port)]
 
 
 def _counted(lab: Lab) -> tuple[Counters, Counters, Any]:
@@ -103,8 +102,10 @@ def _sending(
 ) -> Iterator[list[Fates]]:
     """Send to it at a rate, during a block and to the end; then its packets' fates are known."""
     lab, found = program.lab, list[Fates]()
+    case = Case("ours", "c", "blast", _HEAP, _packet_bytes(lab))
+    argv = blast(case, max(2, round(rate * seconds / _HEAP)), "--describe", rate=rate)
     before = _counted(lab)
-    with Running(lab.popen, "blast", _blast(lab, rate, seconds)) as running:
+    with Running(lab.popen, "blast", [*argv, lab.address, str(lab.port)]) as running:
         yield found
         done = running.wait(seconds + _PATIENCE_S)
     found.append(_fates(before, _counted(lab), done, merges))
@@ -233,7 +234,7 @@ def _traced(program: Program, rate: float, written: Path) -> tuple[Calls, Pauses
     its = [one for one in instruments.between(before, done) if one.tid in (*readers, pid)]
     starved = sum(one.runnable_s or 0.0 for one in its)
     own = sum(one.user_s for one in its if one.tid in readers)
-    return found and (found, pauses(ended, reads, starved, own))
+    return None if found is None else (found, pauses(ended, reads, starved, own))
 
 
 # ---- What its threads do ----
@@ -265,7 +266,7 @@ def _watched(
     looked_at, paused = traced or (None, None)
     return Seen(
         program=program.name,
-        place=InLab(lab).text,
+        place=program.spot.text,
         mtu=lab.mtu,
         cores=len(os.sched_getaffinity(0)),
         run=run,

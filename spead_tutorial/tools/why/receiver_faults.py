@@ -128,8 +128,8 @@ def pauses(seen: Seen, far: Distance) -> Finding | None:
         f"Most reads follow each other at once, but {found.times} times none came for up to"
         f" {short(found.longest_s)}, in which the program ran.{_room(its)}",
         "Look for what it does only now and then: collection of garbage, a file, statistics. Have"
-        f" another thread do it, or ask for a buffer that takes the pause in: SO_RCVBUF of {needed},"
-        " which net.core.rmem_max has to allow.",
+        " another thread do it, or ask for a buffer that takes the pause in: SO_RCVBUF of"
+        f" {needed}, which net.core.rmem_max has to allow.",
     )
 
 

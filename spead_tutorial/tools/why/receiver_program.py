@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import click
 
-from spead_tutorial.lab import Lab
 from spead_tutorial.tools.why.facts import Socket
+from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.process import Output, end, name_of, start
 
 #: What a receiver gets until it listens.
@@ -91,8 +91,8 @@ def _asked(one: Socket, pid: int, number: int) -> Socket:
 class Program:
     """A receiver in a lab: it is started when it is needed, as it may end with each stream."""
 
-    def __init__(self, argv: Sequence[str], lab: Lab, under: Sequence[str] = ()) -> None:
-        self.name, self.lab = name_of(argv), lab
+    def __init__(self, argv: Sequence[str], spot: InLab, under: Sequence[str] = ()) -> None:
+        self.name, self.spot, self.lab = name_of(argv), spot, spot.lab
         self._argv = [*under, *argv]
         self._process: Any = None
         self.output = Output()
@@ -130,9 +130,8 @@ class Program:
             time.sleep(_LOOK_S)
 
     def _start(self) -> None:
-        host, port = self.lab.address, str(self.lab.port)
-        where = {"SPEAD_TUTORIAL_HOST": host, "SPEAD_TUTORIAL_PORT": port}
-        self._process = start(self.lab.receiver.popen, self._argv, self.output, os.environ | where)
+        popen = self.lab.receiver.popen
+        self._process = start(popen, self._argv, self.output, self.spot.environment)
         begun = time.monotonic()
         while not bound(self._process.pid, self.lab.port):
             if self._process.poll() is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from spead_tutorial.chapters.catalogue import find_chapter, find_receiver
+from spead_tutorial.chapters.catalogue import Chapter, Receiver, find_chapter, find_receiver
 from spead_tutorial.results.tables import Column, Table, plain, rendered, width_up_to
 from spead_tutorial.results.units import bytes_text, number, percent, size, thousands
 from spead_tutorial.tools.why import bars
@@ -71,7 +71,7 @@ def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
     """Write a diagnosis, in at most 80 columns; coloured where it goes to a terminal."""
     from rich.text import Text  # here, as no other command should wait for it
 
-    width, facts = width_up_to(_WIDTH), list(_fates(seen) or _facts(seen))
+    width, facts = width_up_to(_WIDTH), [*_fates(seen), *_facts(seen)]
 
     def written(*parts: "RenderableType | str") -> str:
         return rendered(*(Text(plain(x)) if isinstance(x, str) else x for x in parts), width=width)
@@ -178,8 +178,9 @@ def _finding(seen: Seen, place: int, findings: tuple[Finding, ...]) -> "Renderab
     mark = f"{place + 1}." if _is_ranked(seen, finding) else "-"
     whole = "the distance" if seen.receiving is None else "its busy time"
     share = "" if finding.explains is None else f"{percent(finding.explains)} of {whole}: "
-    find = find_chapter if seen.receiving is None else find_receiver
-    chapter = find(str(_chapter(seen, finding)))
+    n = str(_chapter(seen, finding))
+    chapter: Chapter | Receiver | None
+    chapter = find_chapter(n) if seen.receiving is None else find_receiver(n)
     assert chapter is not None
     elsewhere = [one.gain.remedies for one in findings if one.gain]
     gained = _gained(finding, elsewhere)
@@ -251,24 +252,23 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
         yield "memory traffic", f"{each:.2g} bytes for each sent{alone}"
 
 
-def _fates(seen: Seen) -> Iterator[tuple[str, str]] | None:
-    """Return what was counted of the packets on their way to a receiver; None for a sender."""
+def _fates(seen: Seen) -> Iterator[tuple[str, str]]:
+    """Yield what was counted of the packets on their way to a receiver."""
     its = seen.receiving
     if its is None:
-        return None
+        return
     fates, n = its.fates, len(its.sockets)
     room = f", of {bytes_text(its.buffer)}" if its.buffer is not None else ""
     where = f" (port {its.sockets[0].port}{f', {n} of them' * (n > 1)}{room})" if n else ""
-    counts = {
-        "packets sent": fates.packets,
-        "messages dropped by a device": fates.device,
-        "packets came to its machine": fates.arrived,
-        "messages for a port without a socket": fates.unclaimed,
-        f"messages without room in the socket{where}": fates.no_room,
-        "heaps dropped by the stream's full ring": its.told.get("ring_dropped"),
-        "waits for room in the stream's ring": its.told.get("worker_blocked"),
-    }
-    return ((what, thousands(count)) for what, count in counts.items() if count is not None)
+    yield "packets sent", thousands(fates.packets)
+    yield "messages dropped by a device", thousands(fates.device)
+    yield "packets that came to its machine", thousands(fates.arrived)
+    yield "messages for a port without a socket", thousands(fates.unclaimed)
+    yield "messages without room in the socket", f"{thousands(fates.no_room)}{where}"
+    if (dropped := its.told.get("ring_dropped")) is not None:
+        yield "heaps dropped by the stream's full ring", thousands(dropped)
+    if (waits := its.told.get("worker_blocked")) is not None:
+        yield "waits for room in the stream's ring", thousands(waits)
 
 
 def _looking(seen: Seen) -> str:

@@ -40,7 +40,6 @@ def sleeps(seen: Seen, far: Distance) -> Finding | None:
     if waits and is_sender and seen.account is not None:
         each = f", {short(seen.account.of('sleep') / waits)} each on average"
     return of_time(
-        seen,
         far,
         "sleeps",
         ("sleep",),
@@ -51,10 +50,9 @@ def sleeps(seen: Seen, far: Distance) -> Finding | None:
     )
 
 
-def spins(seen: Seen, far: Distance) -> Finding | None:
+def spins(_: Seen, far: Distance) -> Finding | None:
     """Find a sender that reads the clock until a time has come."""
     return of_time(
-        seen,
         far,
         "spins",
         ("spin",),
@@ -73,7 +71,6 @@ def waits_for_lock(seen: Seen, far: Distance) -> Finding | None:
     elif seen.receiving.told.get("worker_blocked"):
         return None
     return of_time(
-        seen,
         far,
         "waits-for-lock",
         ("lock",),
@@ -87,13 +84,13 @@ def waits_for_lock(seen: Seen, far: Distance) -> Finding | None:
 
 def waits_for_thread(seen: Seen, far: Distance) -> Finding | None:
     """Find a thread that waits for one that makes the data, or that takes what was read."""
-    told, takes, full = seen.receiving.told if seen.receiving else {}, ("thread",), ""
+    told, full = seen.receiving.told if seen.receiving else {}, ""
+    takes: tuple[str, ...] = ("thread",)
     if blocked := told.get("worker_blocked", 0):
         takes = ("thread", "lock")
         longest = short(told.get("longest_ring_wait_ns", 0) / 1e9)
         full = f" The stream's ring was full {thousands(blocked)} times, for up to {longest}."
     return of_time(
-        seen,
         far,
         "waits-for-thread",
         takes,
@@ -107,7 +104,9 @@ def waits_for_thread(seen: Seen, far: Distance) -> Finding | None:
 def _other(seen: Seen, far: Distance, kind: str) -> str:
     """Name the thread that is waited for most, and say what it does."""
     who = names(far.of(kind)[:1]) or "another thread"
-    for one in seen.account.threads if seen.account else ():
+    # The one that is waited for may have the name of who waits.
+    threads = sorted(seen.account.threads if seen.account else (), key=lambda one: one.sends)
+    for one in threads:
         does = [part for part in one.parts if part.kind not in ("core", "thread", "lock")]
         if who in (one.name, f"{one.name} ({one.tid})") and does:
             most = max(does, key=lambda part: part.seconds)
@@ -116,11 +115,10 @@ def _other(seen: Seen, far: Distance, kind: str) -> str:
     return who
 
 
-def waits_for_input(seen: Seen, far: Distance) -> Finding | None:
+def waits_for_input(_: Seen, far: Distance) -> Finding | None:
     """Find a sender that waits for what it reads, or for another process."""
     whose = names((*far.of("input"), *far.of("process")))
     return of_time(
-        seen,
         far,
         "waits-for-input",
         ("input", "process"),
@@ -130,10 +128,9 @@ def waits_for_input(seen: Seen, far: Distance) -> Finding | None:
     )
 
 
-def waits_for_room(seen: Seen, far: Distance) -> Finding | None:
+def waits_for_room(_: Seen, far: Distance) -> Finding | None:
     """Find a sender whose socket has no room."""
     return of_time(
-        seen,
         far,
         "waits-for-room",
         ("room",),
@@ -154,7 +151,6 @@ def other_calls(seen: Seen, far: Distance) -> Finding | None:
     parts = [part for part in far.parts if part.kind in kinds]
     named = [f"{part.what}{_often(part)}{_file(seen, part.what)}" for part in parts if part.what]
     return of_time(
-        seen,
         far,
         "other-calls",
         kinds,

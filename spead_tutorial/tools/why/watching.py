@@ -13,12 +13,11 @@ from typing import Any, TypeVar
 
 import click
 
-from spead_tutorial.tools.why import instruments, samples, trying
+from spead_tutorial.tools.why import following, instruments, samples, trying
 from spead_tutorial.tools.why.accounting import Prices, account
 from spead_tutorial.tools.why.calls import parse_calls
 from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Sampled, Seen, Traffic
 from spead_tutorial.tools.why.following import LOOK_S, Follower, Look, grown, has_cores
-from spead_tutorial.tools.why.following import numbered, run_of
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
 from spead_tutorial.tools.why.process import Output, end, name_of, start
 from spead_tutorial.tools.why.remedies import Tried
@@ -156,11 +155,11 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
             how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
             raise click.ClickException(": ".join([f"{sender.name} {how}", *output.lines()[-1:]]))
         if not sent:
-            waited = min(looks[-1].at - looks[0].at, seconds + _start_s(sender))
+            waited = min(looks[-1].at - looks[0].at, seconds + _START_S * (sender.pid is None))
             raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
     if sender.pid is None and isinstance(spot, InLab):
         _refuse_leftovers(sender, spot)
-    run = run_of(looks, sent[0] - 1, sent[-1] + 1, pooled=pooled)
+    run = following.run_of(looks, sent[0] - 1, sent[-1] + 1, pooled=pooled)
     traffic = found[0]
     if traffic.n_bytes is not None:  # as much of it as all messages have that are in the run
         part = run.messages / (looks[-1].counted - looks[0].counted).packets
@@ -192,8 +191,8 @@ def _followed(
     """
     pid = sender.pid or process.pid
     follower, begun = Follower(pid, seconds), time.monotonic()
-    looks, first = [Look(begun, spot.counters(), {})], None
-    worked, used_s = begun, 0.0
+    looks, worked, used_s = [Look(begun, spot.counters(), {})], begun, 0.0
+    first: float | None = None
     while True:
         ended = process is not None and process.poll() is not None
         look = follower.look(spot.counters(), ended=ended)
@@ -209,17 +208,12 @@ def _followed(
         if ended or (process is None and not Path(f"/proc/{pid}").exists()):
             return looks, True, follower.pooled
         is_idle = sender.pid is None and look.at > worked + max(seconds, _IDLE_S)
-        late = begun + seconds + _start_s(sender)
+        late = begun + seconds + _START_S * (sender.pid is None)  # or else it has begun
         if first is not None:
             late = first + seconds * (1 if has_cores(looks) else _LONGER)
         if look.at > late or (first is None and is_idle) or enough():
             return looks, False, follower.pooled
         time.sleep(LOOK_S)
-
-
-def _start_s(sender: Sender) -> float:
-    """Return how long a sender may take to begin; one that runs already has begun."""
-    return _START_S if sender.pid is None else 0.0
 
 
 def _looped(spot: Spot) -> int:
@@ -263,7 +257,7 @@ def _packets(
                     return profile.is_over() and is_seen
 
                 looks, *_ = _followed(sender, spot, process, seconds + _PERF_STARTS_S, enough)
-        sampled = profile.sampled(numbered(looks), pooled=pooled)
+        sampled = profile.sampled(following.numbered(looks), pooled=pooled)
         if ring is None:
             assert isinstance(capture, str)
             return capture, sampled
@@ -289,7 +283,7 @@ def _calls(sender: Sender, spot: Spot, seconds: float, *, pooled: bool) -> Calls
             looks, *_ = _followed(sender, spot, process, seconds)
         try:
             with written.open(encoding="utf-8", errors="replace") as lines:
-                found = parse_calls(lines, numbered(looks), pooled=pooled)
+                found = parse_calls(lines, following.numbered(looks), pooled=pooled)
         except OSError:
             found = None
         if found is not None:
