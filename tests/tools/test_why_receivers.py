@@ -4,7 +4,6 @@
 import dataclasses
 import json
 import os
-import shutil
 import socket
 import sys
 import time
@@ -22,9 +21,10 @@ from spead_tutorial.tools.why.report import RECEIVER_CHAPTERS as CHAPTERS
 from spead_tutorial.tools.why.report import as_object, seen_of, text
 from spead_tutorial.tools.why.waits import Blocked, Look, doing, of_receiver
 from support.labs import needs_lab
-from support.needs import need, needs
+from support.needs import needs
 from support.once import MadeOnce
-from support.planted_receivers import RECEIVERS, PlantedReceiver, made
+from support.planted_receivers import RECEIVERS, PlantedReceiver
+from support.senders import made
 from support.typed import Run as Command
 from support.typed import check_refused
 
@@ -244,10 +244,6 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(watching, name, value)
 
 
-def planted(name: str) -> PlantedReceiver:
-    return next(one for one in RECEIVERS if one.name == name)
-
-
 @needs_lab
 @needs("strace")
 @pytest.mark.parametrize(
@@ -262,8 +258,8 @@ def planted(name: str) -> PlantedReceiver:
 def test_of_a_planted_receiver_its_fault_is_found_first_and_not_when_mended(
     receiver: PlantedReceiver, made_once: MadeOnce, here: Command, quick: None
 ):
-    if receiver.compiler and shutil.which(receiver.compiler) is None:
-        need(receiver.compiler)
+    if receiver.lacking is not None:
+        pytest.skip(receiver.lacking)
     folder = made(receiver, made_once)
 
     def found(mended: bool, seconds: float) -> dict[str, float]:
@@ -273,7 +269,7 @@ def test_of_a_planted_receiver_its_fault_is_found_first_and_not_when_mended(
         said = json.loads(here("why", "--receiver", *words).stdout)
         return {one["kind"]: one["cost_s"] or 1.0 for one in said["findings"]}
 
-    kind = receiver.finding
+    kind = receiver.kind
     for attempt in range(ATTEMPTS):  # a machine can be so busy that others lose the packets
         seconds = 0.5 * (1 << attempt)
         faulty = found(False, seconds)

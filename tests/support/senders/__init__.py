@@ -37,8 +37,8 @@ _TOOLS = {
     "c++": ("cpp", ("c++",), f"c++ -std=c++20 {_CC}", "{program}"),
     "rust": ("rust", ("rustc",), "rustc --edition 2021 -O -D warnings {source} -o {program}",
              "{program}"),
-    "go": ("go", ("go",), "go build -o {program} {here}/sending.go {source}", "{program}"),
-    "java": ("java", ("javac", "java"), "javac -d {folder} {here}/Sending.java {source}",
+    "go": ("go", ("go",), "go build -o {program} {shared} {source}", "{program}"),
+    "java": ("java", ("javac", "java"), "javac -d {folder} {shared} {source}",
              "java -cp {folder} {name}"),
     "javascript": ("javascript", ("node",), "", "node {source}"),
     "perl": ("perl", ("perl",), "", "perl {source}"),
@@ -87,14 +87,17 @@ class Planted:
         """Say what is missing to make and run it; None where nothing is."""
         return lacking(*(tool for tool in _TOOLS[self.language][1] if _tool(tool) == tool))
 
+    def start(self, folder: Path) -> list[str]:
+        """Return the program, from the folder that it was made in."""
+        return _words(self, _TOOLS[self.language][3], folder)
+
     def argv(
         self, folder: Path, host: str, port: str, heaps: int, mended: bool = False
     ) -> list[str]:
-        """Return how it is started, from the folder that it was made in."""
+        """Return how it is started."""
         if self.argv_of is not None:
             return self.argv_of(host, port, heaps)
-        words = _words(self, _TOOLS[self.language][3], folder)
-        words += [self.library] * bool(self.library)
+        words = [*self.start(folder), *filter(None, [self.library])]
         return [*words, host, port, str(heaps), *["mended"] * (mended or self.is_mended)]
 
 
@@ -115,9 +118,10 @@ def compile_sender(sender: Planted, folder: Path) -> None:
 
 def _words(sender: Planted, pattern: str, folder: Path) -> list[str]:
     source = sender.source or HERE
-    names = {"source": source, "here": source.parent, "folder": folder, "name": source.stem}
+    shared = next(source.parent.glob(f"[sS]ending{source.suffix}"), "")
+    names = {"source": source, "shared": shared, "folder": folder, "name": source.stem}
     words = [word.format(**names, program=folder / source.stem) for word in pattern.split()]
-    return [*map(_tool, words[:1]), *words[1:]]
+    return [*map(_tool, words[:1]), *filter(None, words[1:])]
 
 
 def _tool(name: str) -> str:
