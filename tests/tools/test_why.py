@@ -38,12 +38,10 @@ from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
 from support import ROOT
 from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, open_lab
-from support.needs import needs
-from support.typed import COMMAND, PIPES, Run, below, check_refused, processes, typed, with_path
+from support.typed import COMMAND, PIPES, Run, below, check_refused, processes, with_path
 
 SENDS = "while True: sock.sendto(data, to)"
 SLEEPS = "while True: sock.sendto(data, to); time.sleep(0.001)"
-needs_strace = needs("strace")
 
 
 @pytest.fixture
@@ -119,18 +117,6 @@ def test_a_packet_socket_sees_messages_packets_fragments_and_heaps():
 
 
 @needs_lab
-@needs_strace
-def test_a_call_for_each_packet_is_said_with_its_chapter_and_what_it_gains(tmp_path):
-    done = typed("why", "--seconds", "0.1", *script(tmp_path, SENDS))
-    assert done.returncode == 0
-    words = " ".join(done.stdout.split())
-    assert "sendto is called for every packet" in words
-    assert f"Chapter {CHAPTERS['call-per-packet']}, Batches of heaps." in words
-    assert "MB/s of the bare loop" in words
-    assert "Watching sender.py: its calls" in done.stderr
-
-
-@needs_lab
 def test_without_strace_and_perf_what_was_not_seen_is_said_and_how_to_get_it(
     tmp_path, why, monkeypatch
 ):
@@ -139,6 +125,7 @@ def test_without_strace_and_perf_what_was_not_seen_is_said_and_how_to_get_it(
     assert done.returncode == 0
     first = "Its calls were not seen, as there is no strace: apt install strace."
     assert done.stdout.startswith(first)
+    assert "Watching sender.py: its packets" in done.stderr
     assert "1.0 packets in a message: no segmentation offload" in " ".join(done.stdout.split())
 
 

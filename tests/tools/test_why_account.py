@@ -2,13 +2,11 @@
 """The account of time: every second that was seen has a name, and they sum to what was seen."""
 
 import dataclasses
-import json
 import subprocess
 import time
 from typing import Any
 
 import click
-import msgspec
 import pytest
 
 from spead_tutorial.tools.why import watching
@@ -205,11 +203,6 @@ def test_of_a_receiver_all_that_read_count_or_the_busiest_where_that_was_not_see
     assert all(one.sends for one in told(*busy, callers=readers, receives=True).threads)
     dark = told(*busy, callers=(), receives=True)
     assert [(one.tid, one.sends) for one in dark.threads] == [(2, True), (1, False)]
-
-
-def test_an_account_can_be_read_back():
-    found = told(waits(Wait("clock_nanosleep", True, 9)))
-    assert msgspec.convert(json.loads(json.dumps(dataclasses.asdict(found))), Account) == found
 
 
 # ---- What the kernel and perf say ----
