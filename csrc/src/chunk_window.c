@@ -194,14 +194,14 @@ void spti_window_leave(spti_window *w, spti_member *m, int64_t oldest)
 static spt_status reach(spti_window *w, spti_member *m, int64_t id)
 {
     int64_t oldest = id < w->max_chunks ? 0 : id - w->max_chunks + 1;
-    if (!w->begun)
+    if (!w->begun && !w->lossless) /* else members may still come with earlier ones */
         w->oldest = oldest;
-    w->begun = true;
     if (oldest > w->wanted)
         __atomic_store_n(&w->wanted, oldest, __ATOMIC_RELAXED);
     if (id < w->oldest)
         return SPT_ERR_ARGUMENT;
     SPTI_TRY(make_way(w, m, oldest));
+    w->begun = true;
     spti_waits_note(&m->for_room, false); /* it may be another member that found some */
     while (w->oldest + w->n <= id)
         SPTI_TRY(take_in(w, m));

@@ -269,13 +269,14 @@ TEST(a_member_that_never_receives_holds_up_only_those_who_wait_for_it)
         check_chunk(id, "0100");
 }
 
-/* Where it is waited for members, all comes although one is ahead by far. */
+/* Where it is waited for members, all comes although one is ahead by far, from the first on. */
 TEST(ids_far_apart_move_the_window_as_far_as_members_let_it)
 {
+    enum { AHEAD = 2 };
     static const uint64_t ids[] = {7, 8, 1000000, 1000001, UINT64_C(1) << 30};
     begin(2, CHUNKS, CHUNKS, 2);
     for (int m = 0; m < 2; m++)
-        for (size_t i = 0; i < LENGTH(ids); i++)
+        for (size_t i = m == 0 ? 0 : AHEAD; i < LENGTH(ids); i++)
             append_heap(m, ids[i]);
     receive(1);
     receive(0);
@@ -290,8 +291,8 @@ TEST(ids_far_apart_move_the_window_as_far_as_members_let_it)
         put_chunk(free_ring, chunk);
     }
     for (int m = 0; m < 2; m++)
-        CHECK_EQUAL(n[m] + chunk_stats_of(members[m]).too_old_heaps, LENGTH(ids));
-    CHECK(!lossless() || (n[0] == LENGTH(ids) && n[1] == LENGTH(ids)));
+        CHECK_EQUAL(n[m] + chunk_stats_of(members[m]).too_old_heaps, packets[m].n / 2);
+    CHECK(!lossless() || n[0] + n[1] == 2 * LENGTH(ids) - AHEAD);
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */

@@ -1324,9 +1324,9 @@ typedef struct spt_chunk_group_config {
     size_t max_chunks;
     /**
      * Whether a chunk that is pushed out waits until every stream has left it. One that receives
-     * nothing then holds up all: :c:func:`spt_chunk_group_read_stats` says which. Otherwise streams
-     * that lag are made to leave it at once: their heaps in it end, and those that come for it
-     * afterwards are too old.
+     * nothing then holds up all, from the first chunk on: :c:func:`spt_chunk_group_read_stats` says
+     * which. Otherwise streams that lag are made to leave it at once: their heaps in it end, and
+     * those that come for it afterwards are too old.
      */
     bool lossless;
     /** Where chunks go that are filled. Borrowed until the group is destroyed. */
