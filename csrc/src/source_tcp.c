@@ -200,8 +200,10 @@ static void close_sockets(tcp_source *s)
 {
     if (s->listening >= 0)
         stop_listening(s);
-    if (s->connection >= 0)
+    if (s->connection >= 0) {
+        shutdown(s->connection, SHUT_RDWR); /* a child of the process may have it, too */
         close(s->connection);
+    }
     s->connection = -1;
 }
 

@@ -22,7 +22,8 @@ enum {
 
 typedef struct tcp_transport {
     spti_transport base;
-    int error; /* with which the connection ended, or 0 */
+    bool is_own; /* nobody else has made it */
+    int error;   /* with which the connection ended, or 0 */
     uint8_t
         *rest; /* of a packet that was begun and then dropped: the receiver has to find the next */
     size_t rest_begin, rest_end;
@@ -156,6 +157,8 @@ static void tcp_keep(spti_transport *t, const spti_batch *batch)
 static void tcp_destroy(spti_transport *t)
 {
     tcp_transport *c = (tcp_transport *)t;
+    if (t->fd >= 0 && c->is_own)
+        shutdown(t->fd, SHUT_WR); /* a child of the process may have it, too */
     if (t->fd >= 0)
         close(t->fd);
     free(c->rest);
@@ -243,6 +246,7 @@ static spti_transport *make(const int *given, const spt_endpoint *endpoint,
         .limit = "a packet's size has 32 bits",
         .fd = -1,
     };
+    c->is_own = given == NULL;
     spt_status status = given != NULL ? duplicate(&c->base.fd, *given, err)
                                       : make_connection(&c->base.fd, endpoint,
                                                         config == NULL ? &defaults : config, err);

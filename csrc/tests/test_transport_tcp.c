@@ -10,6 +10,8 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 enum { SIZE = 3000000, HEAPS = 5, PAYLOAD = 1000 };
 
@@ -173,6 +175,32 @@ TEST(a_connection_that_is_reset_ends_the_stream_with_that_error)
     REQUIRE(setsockopt(other, SOL_SOCKET, SO_LINGER, &now, sizeof(now)) == 0);
     end_fd(&other);
     CHECK_EQUAL(take_all_heaps(receiver), 0, stats_of(receiver).sys_errno, ECONNRESET);
+}
+
+TEST(a_connection_ends_at_either_end_although_a_child_of_the_process_has_it)
+{
+    for (int which = 0; which < 2; which++) {
+        begin(1);
+        if (which == 0) {
+            begin_sender_to_test(9000);
+        } else {
+            other = connect_as(SOCK_STREAM, begin_receiver(65536));
+            make_one(1);
+            put(packet.bytes, packet.size);
+            spt_recv_stream_return(receiver, get_heap_of(receiver));
+        }
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(20);
+            pause();
+        }
+        END(spt_stream, sender);
+        END(spt_recv_stream, receiver);
+        CHECK(is_readable(other, 10000)); /* nothing but the end */
+        kill(child, SIGKILL);
+        CHECK_EQUAL(waitpid(child, NULL, 0), child);
+        end();
+    }
 }
 
 /* After a good packet something else comes. */
