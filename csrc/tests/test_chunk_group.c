@@ -7,6 +7,8 @@
 #define CHECK_CASES                                                                                \
     ", lossy", ", lossless", ", lossy, without a thread", ", lossless, without a thread"
 
+#include "../src/chunk_ring.h"
+#include "../src/chunk_window.h"
 #include "make_packet.h"
 #include "support.h"
 
@@ -293,6 +295,47 @@ TEST(ids_far_apart_move_the_window_as_far_as_members_let_it)
     for (int m = 0; m < 2; m++)
         CHECK_EQUAL(n[m] + chunk_stats_of(members[m]).too_old_heaps, packets[m].n / 2);
     CHECK(!lossless() || n[0] + n[1] == 2 * LENGTH(ids) - AHEAD);
+}
+
+/* ---- Rest ------------------------------------------------------------------------------------ */
+
+enum { MANY = 100 }; /* times, of what is to come to an end */
+
+TEST_ONCE(members_that_wait_for_the_same_one_tell_it_once_each)
+{
+    begin(0, CHUNKS, CHUNKS, 2);
+    spti_window *window = NEW(spti_window_create(2, false, data_ring, free_ring, NULL));
+    spti_member three[3] = {{.max_chunks = 2}, {.max_chunks = 2}, {.max_chunks = 2}};
+    for (int m = 0; m < 3; m++)
+        REQUIRE(spti_window_join(window, &three[m], NULL) == SPT_OK);
+    CHECK_EQUAL(spti_window_reach(window, &three[0], 0), SPT_OK);
+    int told = 0;
+    for (int i = 0; i < MANY; i++) {
+        spti_member *m = &three[1 + i % 2];
+        CHECK_EQUAL(spti_window_reach(window, m, 5), SPT_PENDING);
+        told += m->news;
+        m->news = false;
+    }
+    CHECK_EQUAL(told, 2);
+    for (int m = 0; m < 3; m++)
+        spti_window_end(window, &three[m]);
+    spti_window_destroy(window);
+}
+
+TEST(members_that_have_ended_wake_each_other_no_more)
+{
+    begin(2, CHUNKS, CHUNKS, 2);
+    for (int m = 0; m < 2; m++) {
+        append_heap(m, 0);
+        receive(m);
+    }
+    check_chunk(0, "1100");
+    check_end_of(data_ring);
+    spt_thread_pool *runs = has_threads() ? pool : spti_chunk_ring_pool(data_ring, NULL);
+    int more = 0;
+    while (more < MANY && spti_pool_help(runs, 0, false) == SPTI_HELP_MORE)
+        more++;
+    CHECK(more < MANY);
 }
 
 /* ---- The end --------------------------------------------------------------------------------- */

@@ -605,6 +605,24 @@ TEST(what_is_held_when_a_stream_ends_is_counted)
 
 /* ---- Without a thread ------------------------------------------------------------------------ */
 
+static int waits; /* that have begun and end by a time; atomic */
+
+int __real_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *mask);
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *mask);
+
+int __wrap_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sigset_t *mask)
+{
+    if (t != NULL)
+        __atomic_add_fetch(&waits, 1, __ATOMIC_SEQ_CST);
+    return __real_ppoll(fds, n, t, mask);
+}
+
+static void await_waits(int n)
+{
+    while (__atomic_load_n(&waits, __ATOMIC_SEQ_CST) < n)
+        sched_yield();
+}
+
 static void *get_one(void *id)
 {
     *(int64_t *)id = get_chunk_of(data_ring)->chunk_id;
@@ -624,15 +642,24 @@ static void begin_without_stream(void)
         put_chunk(free_ring, &chunks[i]);
 }
 
+/* And what has woken it, to look for packets itself, keeps no event loop busy. */
 TEST(who_waits_for_a_chunk_before_there_is_a_stream_gets_it)
 {
+    enum { MANY = 100 };
     begin_without_stream();
+    int data = spt_chunk_ring_data_fd(data_ring), before = waits, calls = 0;
     int64_t id = -1;
     pthread_t getter = start_thread(get_one, &id);
-    sched_yield(); /* whether it waits already or not */
+    await_waits(before + 1);
     stream = new_stream(plenty, data_ring);
-    append_heaps(0, 3 * HEAPS);
-    receive();
+    await_waits(before + 1 + (int)check_case);
+    spt_chunk *none;
+    for (; calls < MANY && is_readable(data, 0); calls++)
+        CHECK_EQUAL(spt_chunk_ring_get(data_ring, 0, &none), SPT_PENDING);
+    CHECK(calls < MANY);
+    add_socket(0, 1);
+    for (uint64_t n = 0; n <= 2 * HEAPS; n++)
+        send_heap(0, n);
     pthread_join(getter, NULL);
     CHECK_EQUAL(id, 0);
 }
