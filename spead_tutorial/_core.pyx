@@ -606,10 +606,10 @@ cdef class HugePages:
         return None if self.memory.reason == NULL else self.memory.reason.decode()
 
 
-cdef int core_number(core) except? -1:
-    number = index(core)
+cdef int c_int(str what, value) except? -1:
+    number = index(value)
     if not -0x80000000 <= number <= 0x7FFFFFFF:
-        raise TypeError(f"core {number} is out of range: cores are numbered from 0")
+        raise TypeError(f"{what} {number} does not fit an int of C")
     return number
 
 
@@ -650,7 +650,7 @@ cdef class ThreadPool:
     Raises
     ------
     ValueError
-        For 0 threads.
+        For less than 1 thread.
     TypeError
         For what is not a whole number, or no ``int`` of C.
     OSError
@@ -664,13 +664,13 @@ cdef class ThreadPool:
     def __init__(self, threads=1, affinity=()):
         cdef spt_error err
         cdef size_t n = len(affinity)
-        cdef size_t n_threads = whole("threads", threads)
+        cdef size_t n_threads = max(0, c_int("threads", threads))
         cdef _Array array = _Array(n, sizeof(int))
         cdef int *cores = <int *>array.memory
         cdef bint usable = True
         check_unmade(self.pool)
         for i, core in enumerate(affinity):
-            cores[i] = core_number(core)
+            cores[i] = c_int("core", core)
             usable = usable and cores[i] >= 0
         if usable:
             with nogil:
@@ -723,7 +723,7 @@ cdef class ThreadPool:
             For what is not a whole number, or no ``int`` of C.
         """
         cdef spt_error err
-        if spt_set_affinity(core_number(core), &err) != SPT_OK:
+        if spt_set_affinity(c_int("core", core), &err) != SPT_OK:
             core_log.warning("%s", err.message.decode("utf-8", "replace"))
 
 
@@ -1505,6 +1505,19 @@ cdef class AsyncStream(Stream):
             self.close_if_idle()
         if interruption is not None:
             raise interruption
+
+    def process_callbacks(self):
+        """Complete the futures of what has been sent; it does not wait for more.
+
+        The event loop does so by itself. Call this where it runs.
+
+        Raises
+        ------
+        RuntimeError
+            In a child of the process that made the stream.
+        """
+        check_generation(self.made)
+        self._drain()
 
     cdef object finish(self, _Operation operation):
         cdef spt_error err

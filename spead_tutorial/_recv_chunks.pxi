@@ -313,10 +313,16 @@ cdef class ChunkRing:
         """Let nothing in any more. What is in the ring can still be got.
 
         Streams that need the ring end, once they notice.
+
+        Returns
+        -------
+        bool
+            True, like the last `remove_producer`: the ring has stopped.
         """
         check_generation(self.made)
         with nogil:
             spt_chunk_ring_stop(self.ring)
+        return True
 
     def add_producer(self):
         """Say that one more puts chunks in. Streams do so by themselves."""

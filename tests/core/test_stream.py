@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import spead2
-import spead2.send
+import spead2.send.asyncio
 
 import spead_tutorial
 import spead_tutorial.send
@@ -27,6 +27,7 @@ from spead_tutorial.send import (
     UdpStream,
 )
 from support.heaps import counts, make_heap, slow_config
+from support.loops import in_loop
 from support.ref_decode import parse
 from support.sockets import udp_socket
 
@@ -209,6 +210,8 @@ def test_endpoints_that_are_none_are_refused(thread_pool, endpoints, words):
     ("call", "error"),
     [
         (lambda p: p.ThreadPool(1.5), TypeError),
+        (lambda p: p.ThreadPool(-1), ValueError),
+        (lambda p: p.ThreadPool(2**40), TypeError),
         (lambda p: p.ThreadPool(1, [0.5]), TypeError),
         (lambda p: p.ThreadPool(1, [2**40]), TypeError),
         (lambda p: p.ThreadPool.set_affinity(0.5), TypeError),
@@ -324,6 +327,16 @@ def test_futures_tell_the_bytes_in_order_of_the_calls(thread_pool, receiver):
     packets = [receiver.recv(2000) for _ in range(50)]
     assert [parse(packet).cnt for packet in packets] == list(range(1, 51))
     assert [len(packet) for packet in packets] == sent
+
+
+@pytest.mark.parametrize("package", [spead2, spead_tutorial], ids=lambda p: p.__name__)
+@in_loop
+async def test_futures_are_completed_by_who_does_not_wait_for_the_loop(package):
+    stream = package.send.asyncio.InprocStream(package.ThreadPool(), [package.InprocQueue()])
+    future = stream.async_send_heap(package.send.ItemGroup().get_end())
+    while not future.done():
+        stream.process_callbacks()
+    assert future.result() == 57
 
 
 def test_flush_waits_for_all_that_is_queued(thread_pool, receiver):

@@ -273,6 +273,11 @@ def test_a_statistic_is_combined_by_its_mode(recv):
             setattr(recv.StreamConfig().stats[0], name, value)
 
 
+def test_a_ring_of_chunks_says_that_it_has_stopped(recv):
+    ring = recv.ChunkRingbuffer(1)
+    assert [ring.stop(), ring.stop()] == [True, True]
+
+
 # ---- Getting heaps ------------------------------------------------------------------------------
 
 
