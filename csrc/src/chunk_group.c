@@ -22,7 +22,8 @@ struct spt_chunk_group {
     member *members;
 };
 
-/* All members have to get on at the same time: one that has no thread holds up the others. */
+/* Members are to get on at the same time: those that take turns on a thread lag by as much as is
+ * read in a turn, and lose what nobody waits for. */
 static spt_status check_pool(const spt_chunk_group *g, const spt_thread_pool *pool, spt_error *err)
 {
     size_t n = 1;
