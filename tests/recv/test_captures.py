@@ -3,7 +3,6 @@
 
 import asyncio
 import logging
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,10 +55,9 @@ def test_heaps_in_a_capture_are_received_and_frames_are_counted(stream, tmp_path
 
 
 def test_a_capture_that_ends_early_gives_what_was_before_and_the_byte_is_logged(
-    stream, tmp_path, monkeypatch, caplog
+    stream, tmp_path, caplog
 ):
-    monkeypatch.chdir(tmp_path)
-    path = Path("night.pcap")
+    path = tmp_path / "night.pcap"
     captures.write(path, (made := frames()))
     whole = path.read_bytes()
     path.write_bytes(whole[:-7])
@@ -68,7 +66,7 @@ def test_a_capture_that_ends_early_gives_what_was_before_and_the_byte_is_logged(
         assert [heap.cnt for heap in recv.Stream.__iter__(stream)] == [1, 2, 3, 4]
     at = len(whole) - len(made[-1]) - 16
     (said,) = caplog.messages
-    assert said == f"the capture {path} is damaged at byte {at}: the file ends in the midst of this"
+    assert said.endswith(f"night.pcap is damaged at byte {at}: the file ends in the midst of this")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +74,6 @@ def test_a_capture_that_ends_early_gives_what_was_before_and_the_byte_is_logged(
     [
         ("none.pcap", "", OSError, "No such file"),
         ("a.pcap", "tcp", ValueError, "tcpdump -r FILE"),
-        ("empty", "", ValueError, "is no capture"),
         ("a.pcap", b"", TypeError, "filter"),
         (3, "", TypeError, "PathLike"),
         ("a\0b", "", ValueError, "NUL"),
@@ -85,6 +82,5 @@ def test_a_capture_that_ends_early_gives_what_was_before_and_the_byte_is_logged(
 def test_what_cannot_be_read_is_refused(stream, tmp_path, monkeypatch, name, filter, error, words):
     monkeypatch.chdir(tmp_path)
     captures.write(tmp_path / "a.pcap", [])
-    (tmp_path / "empty").touch()
     with pytest.raises(error, match=words):
         stream.add_udp_pcap_file_reader(name, filter)
