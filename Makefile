@@ -21,7 +21,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-notebooks notebooks notebooks-refresh docs pyodide test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize sanitize-addresses fuzz clean
+.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize sanitize-addresses fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -70,17 +70,6 @@ docs: setup ## build the site, into build/site
 	@echo "Building the site: a minute or two."
 	rm -rf $(BUILD)/site
 	$(BIN)/sphinx-build -E -a -n -W --keep-going -q -j auto -b html -d $(BUILD)/doctrees docs $(BUILD)/site
-
-PYODIDE := pyodide.mjs pyodide.asm.mjs pyodide.asm.wasm pyodide-lock.json python_stdlib.zip
-
-pyodide: setup ## fetch Python for browsers with npm; make docs then offers it
-	@command -v npm >/dev/null || { echo >&2 "npm is missing: apt install npm; the site is built without it, too"; exit 1; }
-	rm -rf $(BUILD)/fetched && mkdir -p $(BUILD)/fetched
-	npm pack --silent --pack-destination $(BUILD)/fetched pyodide@314.0.7
-	tar -xzf $(BUILD)/fetched/pyodide-*.tgz -C $(BUILD)/fetched
-	rm -rf $(BUILD)/python && mkdir -p $(BUILD)/python/pyodide
-	cp $(PYODIDE:%=$(BUILD)/fetched/package/%) $(BUILD)/python/pyodide
-	rm -rf $(BUILD)/fetched
 
 figures: setup ## draw the committed pictures again from the committed records
 	$(BIN)/python -m bench plot -i bench/results -o docs/figures

@@ -11,16 +11,9 @@ is a heap that the reader types in, with the bytes of its packets. And
 
 is a model of two threads, with the timelines of a record beside it.
 
-    ```{play} python
-    What it is about.
-    ```
-
-is Python about the packets of the dissector. It is there only if ``make pyodide`` was called before
-``make docs``: without it there are neither the words nor the form.
-
-Each has a template, a script for its form, and one that computes: in the page, or for Python in a
-worker. A page has those of what is in it, and no others. Without scripts there is a line that says
-so. What ``machines.py`` makes asks for its script in the same way.
+Each has a template, a script for its form, and one that computes. A page has those of what is in
+it, and no others. Without scripts there is a line that says so. What ``machines.py`` makes asks for
+its script in the same way.
 """
 
 from collections.abc import Callable
@@ -31,11 +24,9 @@ import jinja2
 from docutils import nodes
 from measured import UnknownError, recording
 from sphinx.application import Sphinx
-from sphinx.config import Config
 from sphinx.util.docutils import SphinxDirective
 
 from bench.figures import RESULTS
-from spead_tutorial import wire
 from spead_tutorial.measure.analysis import first_steady
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.results.plots.timeline import OVERLAPPED, timelines, title, way
@@ -44,23 +35,18 @@ _STATIC = Path(__file__).resolve().parent.parent / "_static"
 _TEMPLATES = jinja2.Environment(
     loader=jinja2.FileSystemLoader(_STATIC.parent / "_templates"), autoescape=True
 )
-#: Where ``make pyodide`` puts it.
-PYODIDE = _STATIC.parent.parent / "build" / "python" / "pyodide"
 
 
 class Play(SphinxDirective):
-    """A place for one of these things, and what is said about it."""
+    """A place for one of these things."""
 
     required_arguments = 1
     optional_arguments = 1
-    has_content = True
 
     def run(self) -> list[nodes.Node]:
         kind, *names = self.arguments
-        if kind == "python" and not PYODIDE.is_dir():
-            return []
         makes: dict[str, Callable[..., dict[str, Any]]]
-        makes = {"dissector": dict, "pipeline": self._pipeline, "python": self._python}
+        makes = {"dissector": dict, "pipeline": self._pipeline}
         if kind not in makes:
             raise self.error(f"there is no {kind}: there are {', '.join(makes)}")
         try:
@@ -68,21 +54,11 @@ class Play(SphinxDirective):
         except (UnknownError, ValueError) as error:
             raise self.error(str(error)) from None
         html = _TEMPLATES.get_template(f"{kind}.html").render(values)
-        place = nodes.raw("", html, format="html", playable=kind)
-        return [*self.parse_content_to_nodes(), place]
+        return [nodes.raw("", html, format="html", playable=kind)]
 
     def _pipeline(self, name: str) -> dict[str, Any]:
         self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
         return {"runs": [_run(one) for one in timelines(recording(name))]}
-
-    def _python(self) -> dict[str, Any]:
-        self.env.note_dependency(wire.__file__)
-        n_bytes = sum(path.stat().st_size for path in PYODIDE.iterdir())
-        return {
-            "base": "../" * self.env.docname.count("/"),
-            "source": Path(wire.__file__).read_text(),
-            "size": f"{n_bytes / 1e6:.0f} MB",
-        }
 
 
 def _run(one: Timeline) -> dict[str, Any]:
@@ -112,14 +88,8 @@ def _add_scripts(app: Sphinx, _page: str, _template: str, _context: object, tree
             app.add_js_file(name)
 
 
-def _add_pyodide(_app: Sphinx, config: Config) -> None:
-    config.html_extra_path = [*config.html_extra_path, str(PYODIDE.parent)]
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_directive("play", Play)
-    if PYODIDE.is_dir():
-        app.connect("config-inited", _add_pyodide)
     app.add_css_file("play.css")
     app.connect("html-page-context", _add_scripts)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -122,11 +122,8 @@ Play.fill("dissector", (place) => {
             one.removeAttribute("aria-invalid");
             one.nextElementSibling.textContent = "";
         }
-        place.packets = [];  // for the Python beside it
         try {
-            const packets = Dissector.packets(read());
-            show(packets);
-            place.packets = packets.map((one) => one.bytes);
+            show(Dissector.packets(read()));
         } catch (error) {
             if (!(error instanceof Dissector.Refusal)) throw error;
             strip.replaceChildren();
