@@ -11,9 +11,6 @@ JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 # Where the site is published, and how many tags beside this tree: CI says the real ones.
 URL ?= http://localhost/spead_tutorial
 TAGS ?= 0
-# Which program `make profile` looks at.
-CHAPTER ?= 10
-LANGUAGE ?= python
 # With the environment's tools, for commands that call each other by their names.
 WITH := PATH="$(abspath $(BIN)):$$PATH"
 WORKERS = -n $(JOBS) --maxprocesses 8
@@ -21,7 +18,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs published test-published packages test-packages screenshots figures peer bench bench-quick profile check lint sanitize sanitize-addresses fuzz clean
+.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs published test-published packages test-packages screenshots figures peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -88,9 +85,6 @@ bench: setup ## measure all sweeps on this machine, and draw them: more than an 
 
 bench-quick: setup ## measure chapter 10 beside spead2 and bare system calls, and draw it: minutes
 	$(BIN)/python -m bench run tut-10 --quick --plot
-
-profile: setup ## a program's stacks, for a flame graph: make profile CHAPTER=10 LANGUAGE=c (or python)
-	$(BIN)/python -m bench profile $(CHAPTER) --lang $(LANGUAGE)
 
 ASAN := -Db_sanitize=address,undefined -Db_lundef=false # by its name, for it has a comma
 

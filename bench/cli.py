@@ -22,7 +22,6 @@ from bench.contributed import check
 from bench.hosts import Team, parts_of, take
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
-from bench.profile import profile
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Size, Sweep, find_sweep
 from bench.timing import timing
 from bench.where import where
@@ -300,7 +299,6 @@ def list_sweeps() -> int:
     return 0
 
 
-cli.add_command(profile)
 cli.add_command(take)
 cli.add_command(timing)
 cli.add_command(where)

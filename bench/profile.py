@@ -1,29 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What programs are doing, looked at from outside: stacks of functions, with perf or py-spy.
+"""What programs are doing, looked at from outside: stacks of functions, by perf.
 
-It does not know what a function is part of. The command `profile` writes the stacks of a chapter's
-program down, as it sends in a lab, in a file that speedscope shows.
+It does not know what a function is part of.
 """
 
 import dataclasses
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import click
-
 from bench.peers import TIMEOUT_S
-from spead_tutorial.chapters.catalogue import LANGUAGES, Chapter, find_chapter
-from spead_tutorial.lab import Lab
-from spead_tutorial.measure.case import Case, Step, take
-from spead_tutorial.measure.place import Device, Place
-from spead_tutorial.measure.programs import ProgramError, command, finish
-from spead_tutorial.measure.records import OURS, Sent
-from spead_tutorial.tools.command_line import Number, parsed
+from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.measure.case import Step, take
+from spead_tutorial.measure.place import Place
+from spead_tutorial.measure.programs import ProgramError, command
+from spead_tutorial.measure.records import Sent
 
 #: Of each running thread. More of them slow programs down further, and shares hardly change.
 LOOKS_PER_S = 2500
@@ -92,14 +86,11 @@ def looked_at(place: Place, step: Step, heaps: int, seen: Path) -> Sent:
 
 def stacks(path: Path) -> list[Look]:
     """Read what was seen."""
-    return list(_looks(_script(path, "-F", "pid,tid,time,ip,sym,dso").splitlines()))
-
-
-def _script(path: Path, *options: str) -> str:
-    done = _perf("script", "--no-inline", "-i", str(path), *options)
+    fields = ["-F", "pid,tid,time,ip,sym,dso"]
+    done = _perf("script", "--no-inline", "-i", str(path), *fields)
     if done.returncode != 0:
         raise ProgramError(f"perf script: {(done.stderr.strip() or 'it failed').splitlines()[-1]}")
-    return done.stdout
+    return list(_looks(done.stdout.splitlines()))
 
 
 def _looks(lines: Iterable[str]) -> Iterator[Look]:
@@ -125,99 +116,3 @@ def _perf(*arguments: str) -> subprocess.CompletedProcess[str]:
         errors="replace",
         check=False,
     )
-
-
-# ---- The command ----
-
-RESULTS = Path("results", "profile")
-_SECONDS = 3.0
-#: py-spy stops the program for each look, and each of its stacks takes it a while.
-_PY_SPY_LOOKS_PER_S = 250
-
-
-def _py_spy() -> str | None:
-    """Find py-spy, beside this Python before anywhere else."""
-    installed = shutil.which("py-spy", path=str(Path(sys.executable).parent))
-    return installed or shutil.which("py-spy")
-
-
-def tool_for(language: str, wanted: str | None) -> str:
-    """Choose what looks: py-spy sees lines of Python, perf the kernel and the stream's thread."""
-    if wanted == "py-spy" and language != "python":
-        raise ProgramError("py-spy sees programs in Python alone: take perf")
-    if wanted != "perf" and language == "python" and _py_spy() is not None:
-        return "py-spy"
-    if wanted == "py-spy":
-        raise ProgramError("py-spy is missing: pip install 'spead-tutorial[profile]'")
-    try:
-        require_perf()
-    except ProgramError as error:
-        more = "; or pip install 'spead-tutorial[profile]'" if language == "python" else ""
-        raise ProgramError(f"{error}{more}") from None
-    return "perf"
-
-
-def _profile(case: Case, seconds: float, tool: str, path: Path) -> None:
-    """Run a program for about so long, and write what was seen, as speedscope reads it."""
-    with Lab() as lab, tempfile.TemporaryDirectory() as folder:
-        place, seen = Device(lab), Path(folder, "perf.data")
-        first = take(place, Step(0, True, case), 1 + (64 << 20) // case.heap_size)
-        if first.rate is None:
-            raise ProgramError(first.failure or "it told no rate")
-        heaps = 2 + round(first.rate * seconds / case.heap_size)
-        if tool == "py-spy":
-            _with_py_spy(place, case, heaps, path)
-            return
-        sample = looked_at(place, Step(0, False, case), heaps, seen)
-        if sample.failure is not None:
-            raise ProgramError(sample.failure)
-        path.write_text(_script(seen))
-
-
-def _with_py_spy(place: Place, case: Case, heaps: int, path: Path) -> None:
-    """Run a program by py-spy, whose words are among its own: nobody reads what it reports."""
-    chapter = find_chapter(case.program)
-    looks = ["--native", "--threads", "-r", str(_PY_SPY_LOOKS_PER_S)]
-    looker = [str(_py_spy()), "record", "-f", "speedscope", *looks, "-o", str(path), "--"]
-    with place.fitting(chapter.takes_destination).watching() as watched:
-        to = watched.destination if chapter.takes_destination else None
-        program = command(chapter, case.language, case.options(heaps), to)
-        done = finish(place.run, "py-spy", [*looker, *program], TIMEOUT_S)
-    if done.status != 0:
-        raise ProgramError(done.complaint)
-
-
-@click.command()
-@click.argument("chapter", type=parsed(find_chapter))
-@click.option("--lang", "language", type=click.Choice(LANGUAGES), default="python",
-              show_default=True, help="Of the program.")  # fmt: skip
-@click.option("-H", "heap_size", type=click.IntRange(1), default=8192, show_default=True,
-              metavar="BYTES", help="Of samples in a heap.")  # fmt: skip
-@click.option("--tool", type=click.Choice(["perf", "py-spy"]),
-              help="What looks: py-spy for Python, where it is there, else perf.")  # fmt: skip
-@click.option("--seconds", type=Number(0, min_open=True), default=_SECONDS,
-              show_default=True, help="How long to look.")  # fmt: skip
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=RESULTS,
-              show_default=True, help="Folder for the file.")  # fmt: skip
-def profile(
-    chapter: Chapter,
-    language: str,
-    heap_size: int,
-    tool: str | None,
-    seconds: float,
-    output: Path,
-) -> int:
-    """Write down the stacks of a CHAPTER's program: which functions take its time.
-
-    py-spy shows lines of Python; perf shows the kernel, and the stream's thread. Open the file in
-    https://www.speedscope.app, which draws a flame graph of it in the browser.
-
-    Example: python -m bench profile 10 --lang c
-    """
-    chosen = tool_for(language, tool)
-    output.mkdir(parents=True, exist_ok=True)
-    end = "speedscope.json" if chosen == "py-spy" else "perf.txt"
-    path = output / f"{chapter.name}-{language}.{end}"
-    _profile(Case(OURS, language, chapter.name, heap_size), seconds, chosen, path)
-    click.echo(path)
-    return 0

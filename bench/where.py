@@ -18,10 +18,10 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from bench import profile
+from bench import profile as perf
 from bench.peers import TIMEOUT_S, take_timeline
-from bench.plan import SEED, versions
 from bench.profile import Frame, Look
+from bench.plan import SEED, versions
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.analysis import OTHER, split_times
@@ -201,10 +201,10 @@ def _look(lab: Lab, step: Step, heaps: int) -> Split:
     split = Split(case.name, step.number, case.program, case.language, heaps, case.heap_size)
     with tempfile.TemporaryDirectory() as folder:
         seen = Path(folder, "perf.data")
-        sample = profile.looked_at(Device(lab), step, heaps, seen)
+        sample = perf.looked_at(Device(lab), step, heaps, seen)
         if sample.failure is not None:
             return replace(split, failure=sample.failure)
-        own, others, unsorted = sorted_out(profile.stacks(seen))
+        own, others, unsorted = sorted_out(perf.stacks(seen))
     if not own:
         return replace(split, failure="perf saw nothing of it")
     return replace(
@@ -218,8 +218,8 @@ def _look(lab: Lab, step: Step, heaps: int) -> Split:
 
 def measure(size: Effort, path: Path) -> Recording:
     """Take a record: in each round every case twice, once with nobody looking, and once with."""
-    profile.require_perf()
-    settings = {"rounds": size.rounds, "seed": SEED, "looks_per_s": profile.LOOKS_PER_S}
+    perf.require_perf()
+    settings = {"rounds": size.rounds, "seed": SEED, "looks_per_s": perf.LOOKS_PER_S}
     warm_ups: dict[str, Sample] = {}
     steps = list(schedule((*CASES, *TIMELINES), size.rounds, SEED))
     with (

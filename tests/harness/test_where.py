@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench import profile, where
+from bench import profile as perf
+from bench import where
 from spead_tutorial.measure import records
 from spead_tutorial.measure.analysis import PARTS, Kind, split_times
+from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import Recording, Split
 from support.bench import bench, fails, succeeds
 from support.labs import needs_lab
-from support.perf import frames, needs_perf
 from support.records import HEADER, SAMPLE
 
 #: What ``perf script`` writes of two looks: one in the kernel, and one in a program.
@@ -33,8 +34,28 @@ WRITTEN = """\
 """
 
 
+def why_no_perf() -> str | None:
+    """Say why this machine lets nobody look at a program; None where it does."""
+    try:
+        perf.require_perf()
+    except ProgramError as error:
+        return str(error)
+    return None
+
+
+REASON = why_no_perf()
+
+
+def frames(*names: str) -> list[perf.Frame]:
+    """Make a stack from names: ``k:`` stands before one of the kernel, ``c:`` of the C library."""
+    files = {"k": "[kernel.kallsyms]", "c": "/lib/libc.so.6", "p": "/lib/libpython3.11.so"}
+    ours = "/site-packages/spead_tutorial/_core.so"
+    split = [name.rpartition(":") for name in names]
+    return [perf.Frame(name, files.get(prefix, ours)) for prefix, _, name in split]
+
+
 @needs_lab
-@needs_perf
+@pytest.mark.skipif(REASON is not None, reason=f"nothing to look with: {REASON}")
 @pytest.mark.parametrize("n", [1, pytest.param(None, marks=pytest.mark.thorough)])
 def test_every_case_is_split_with_and_without_someone_looking(tmp_path, monkeypatch, n):
     """One of C with a thread of its own, or all."""
@@ -77,15 +98,15 @@ def test_every_case_is_split_with_and_without_someone_looking(tmp_path, monkeypa
 )
 def test_without_a_perf_that_may_look_one_line_says_what_to_do(tmp_path, monkeypatch, script, why):
     if script is not None:
-        perf = tmp_path / "perf"
-        perf.write_text(f"#!/bin/sh\n{script}\n")
-        perf.chmod(0o755)
+        program = tmp_path / "perf"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path) if script is None else f"{tmp_path}:{os.defpath}")
     assert re.search(why, fails("where", "--tiny", "-o", tmp_path))
 
 
 def test_what_perf_writes_is_taken_apart():
-    first, second = profile._looks(WRITTEN.splitlines())
+    first, second = perf._looks(WRITTEN.splitlines())
     assert (first.process, first.thread, first.at_s) == (1000, 1002, 35215.429197)
     assert [frame.name for frame in first.frames] == [
         "_copy_from_iter",
@@ -138,8 +159,8 @@ def test_only_the_programs_own_thread_runs_what_is_not_ours():
 
 
 def test_what_comes_before_the_first_send_and_after_the_last_does_not_count():
-    def look(at_s: float, *names: str, thread: int = 1) -> profile.Look:
-        return profile.Look(1, thread, at_s, tuple(frames(*names)))
+    def look(at_s: float, *names: str, thread: int = 1) -> perf.Look:
+        return perf.Look(1, thread, at_s, tuple(frames(*names)))
 
     send = ("k:_copy_from_iter", "k:udp_sendmsg")
     own, others, unsorted = where.sorted_out(
