@@ -18,9 +18,9 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from bench import profile as perf
+from bench import perf
 from bench.peers import TIMEOUT_S, take_timeline
-from bench.profile import Frame, Look
+from bench.perf import Frame, Look
 from bench.plan import SEED, versions
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.lab import Lab

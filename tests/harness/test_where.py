@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench import profile as perf
-from bench import where
+from bench import perf, where
 from spead_tutorial.measure import records
 from spead_tutorial.measure.analysis import PARTS, Kind, split_times
 from spead_tutorial.measure.programs import ProgramError
