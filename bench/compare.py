@@ -8,9 +8,8 @@ how much, and ratios are judged against that. Machines are never held against ea
 
 import dataclasses
 import functools
-import math
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +25,14 @@ from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median, ratio
 from spead_tutorial.results.tables import Column, Table, ends, filled
-from spead_tutorial.tools.command_line import parsed
+from spead_tutorial.tools.command_line import Number, parsed
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
 _JUDGED = (FASTER, SLOWER, CANNOT_TELL)
 #: A difference that chance makes more often than this is not named.
 SIGNIFICANCE = 0.05
-
-#: How much a difference has to be for it to count, as a share: in a chapter, and (None) elsewhere.
-Thresholds = Mapping[int | None, float]
-_USUAL: Thresholds = {None: 0.05}
+#: How much a difference has to be for it to count, as a share.
+_THRESHOLD = 0.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -54,7 +51,7 @@ class Verdict:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
     verdicts: tuple[Verdict, ...]  # in the order of sizes
-    thresholds: Thresholds  # a ratio has to be away from one, and from the drift, by more than this
+    threshold: float  # a ratio has to be away from one, and from the drift, by more than this
     machines: tuple[tuple[str, Drift], ...]  # what each is called, and what it did
 
 
@@ -65,7 +62,7 @@ def compare(
     one: Recording,
     other: Recording,
     *,
-    thresholds: Thresholds = _USUAL,
+    threshold: float = _THRESHOLD,
     chapters: Collection[int] = (),
     before: str | None = None,
     after: str | None = None,
@@ -76,17 +73,16 @@ def compare(
     _require(other, after)
     machines, judged = [], []
     for number, (first, second) in enumerate(_sides(one, other, different_machines), 1):
-        what = STILL if one is other else drift(first, second, thresholds[None])
+        what = STILL if one is other else drift(first, second, threshold)
         machines.append((name_of(second.header), what))
         earlier = by_setting(first)
         for setting, theirs in by_setting(second).items():
             is_wanted = not chapters or theirs[0].chapter in chapters
             if is_wanted and after in (None, setting[0].implementation):
                 mine = _partner(setting, earlier, before)
-                threshold = thresholds.get(theirs[0].chapter, thresholds[None])
                 judged.append(_judge(setting, number, (mine, theirs), threshold, what))
     judged.sort(key=lambda one: (one.setting[1:], str(one.setting[0]), one.machine))
-    return Comparison(_only_the_significant(judged), thresholds, tuple(machines))
+    return Comparison(_only_the_significant(judged), threshold, tuple(machines))
 
 
 def _require(recording: Recording, implementation: str | None) -> None:
@@ -222,19 +218,12 @@ def table(found: Comparison) -> str:
     """Write a comparison as a table, and sum it up."""
     counts = dict.fromkeys(_JUDGED, 0) | Counter(verdict.word for verdict in found.verdicts)
     summary = ", ".join(f"{n} {word}" for word, n in counts.items())
-    limits = _in_words(found.thresholds)
-    notes = [f"{summary}. MB/s; a difference below {limits} does not count."]
+    notes = [f"{summary}. MB/s; a difference below {found.threshold:.0%} does not count."]
     several = len(found.machines) > 1
     for number, (name, what) in enumerate(found.machines, 1):
         notes += [f"[{number}] {name}"] * several
         notes += [f"{line}." for line in what.why]
     return "\n".join([_rows(found, several), "", *map(filled, notes)])
-
-
-def _in_words(thresholds: Thresholds) -> str:
-    of_chapters = sorted((n, x) for n, x in thresholds.items() if n is not None)
-    more = ", ".join(f"{x:.0%} in chapter {n}" for n, x in of_chapters)
-    return f"{thresholds[None]:.0%}" + (f" ({more})" if more else "")
 
 
 def _rows(found: Comparison, several: bool) -> str:
@@ -275,20 +264,6 @@ def _kind(ratio: Estimate) -> str:
 # ---- The command ----
 
 
-def _threshold(text: str) -> tuple[int | None, float]:
-    """Take a share apart, such as ``0.05``; or that of a chapter, such as ``10=0.1``."""
-    chapter, equals, share = text.rpartition("=")
-    try:
-        number = find_chapter(chapter).number if equals else None
-        if not (0 <= float(share) < math.inf):
-            raise ValueError
-    except ValueError:
-        raise ValueError(
-            f"--threshold is {text!r}: it must be like 0.05, or like 10=0.1 for chapter 10"
-        ) from None
-    return number, float(share)
-
-
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -299,10 +274,8 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--after", metavar="NAME", help="Implementation to take of the second.")
 @click.option("--chapter", "chapters", type=parsed(find_chapter), multiple=True, metavar="CHAPTER",
               help="Only points of this chapter's programs; may be repeated.")  # fmt: skip
-@click.option("--threshold", "limits", type=parsed(_threshold), multiple=True,
-              metavar="[CHAPTER=]SHARE",
-              help="Differences that are smaller do not count (default 0.05); in one chapter:"
-              " 10=0.1. May be repeated.")  # fmt: skip
+@click.option("--threshold", type=Number(0), default=_THRESHOLD, show_default=True, metavar="SHARE",
+              help="Differences that are smaller do not count.")  # fmt: skip
 @click.option("--different-machines", is_flag=True, help="Compare them all the same.")
 def command(
     one: Path,
@@ -310,7 +283,7 @@ def command(
     before: str | None,
     after: str | None,
     chapters: tuple[Chapter, ...],
-    limits: tuple[tuple[int | None, float], ...],
+    threshold: float,
     different_machines: bool,
 ) -> int:
     """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
@@ -322,7 +295,7 @@ def command(
     \b
     Example: python -m bench compare old/tut-10.jsonl new/tut-10.jsonl
     Example: python -m bench compare bench/results/tut-10.jsonl --before spead2 --after ours
-    Example: python -m bench compare old.jsonl new.jsonl --chapter 10 --threshold 10=0.1
+    Example: python -m bench compare old.jsonl new.jsonl --chapter 10 --threshold 0.1
     """
     if other is None and (before is None or after is None):
         raise click.UsageError("give two records, or one with --before and --after")
@@ -331,7 +304,7 @@ def command(
     comparison = compare(
         first,
         second,
-        thresholds={**_USUAL, **dict(limits)},
+        threshold=threshold,
         chapters={chapter.number for chapter in chapters},
         before=before,
         after=after,

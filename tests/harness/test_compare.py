@@ -401,12 +401,11 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     [
         ("--chapter 10", 1, "0 faster, 14 slower, 0 cannot tell"),
         ("--chapter 10 --chapter tut_8_send_reuse_memory", 1, "0 faster, 28 slower, 0 cannot tell"),
-        ("--threshold 10=0.6", 1, "0 faster, 14 slower, 14 cannot tell"),
-        ("--threshold 10=0.6", 1, "a difference below 5% (60% in chapter 10) does not count"),
-        ("--threshold 0.6 --threshold 8=0.7", 0, "below 60% (70% in chapter 8) does not count"),
+        ("--chapter 8 --threshold 0.6", 0, "0 faster, 0 slower, 14 cannot tell"),
+        ("--threshold 0.6", 0, "a difference below 60% does not count"),
     ],
 )
-def test_only_the_chapters_that_are_asked_for_are_judged_each_by_its_threshold(
+def test_only_the_chapters_that_are_asked_for_are_judged_by_the_threshold_that_is_given(
     changed, options, status, words
 ):
     done = bench("compare", *changed, *options.split())
@@ -419,10 +418,10 @@ def test_a_chapter_that_is_not_in_the_records_is_one_line(changed):
     assert "the records have nothing of chapter 4: they have 8, 10" in line
 
 
-@pytest.mark.parametrize("given", ["much", "-1", "nan", "inf", "99=0.1", "10=", "=0.1", "1=2=3"])
+@pytest.mark.parametrize("given", ["much", "-1", "nan"])
 def test_a_threshold_that_is_none_is_one_line(given):
     line = fails("compare", "one.jsonl", "other.jsonl", f"--threshold={given}", status=2)
-    assert "it must be like 0.05, or like 10=0.1 for chapter 10" in line
+    assert "Invalid value for '--threshold'" in line
 
 
 # ---- What is said ----
