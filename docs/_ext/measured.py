@@ -366,13 +366,7 @@ def late(text: str) -> Said:
 
 def per_gb(text: str) -> Said:
     _, choice = _field(text, ("cpu",))
-
-    def value(sample: Sample) -> float | None:
-        if sample.cpu_user_ns is None or sample.cpu_system_ns is None or not sample.payload_bytes:
-            return None
-        return (sample.cpu_user_ns + sample.cpu_system_ns) / sample.payload_bytes
-
-    return _say(_estimate(value, choice), number, choice.record, " s")
+    return _say(_estimate(analysis.cpu_s_per_gb, choice), number, choice.record, " s")
 
 
 def busy(text: str) -> Said:

@@ -22,18 +22,14 @@ from itertools import pairwise
 from typing import Any
 
 from listings import chapter_page
-from measured import (
-    Choice,
-    UnknownError,
-    gain_estimate,
-    recording,
-)
+from measured import Choice, UnknownError, gain_estimate, recording
 from sphinx.application import Sphinx
 from splits import parts
 from tables import KINDS, Table
 
 from spead_tutorial.chapters.catalogue import LADDER, LANGUAGES, STEPS, find_chapter
 from spead_tutorial.measure import stats
+from spead_tutorial.measure.analysis import cpu_s_per_gb
 from spead_tutorial.measure.records import OURS, Sample
 from spead_tutorial.results import units
 from spead_tutorial.results.plots.theme import NAMES
@@ -63,7 +59,7 @@ class Best:
 
     name: str
     rates: dict[int, float]
-    costs: dict[int, float]  # CPU seconds per byte
+    costs: dict[int, float]  # CPU seconds for 10⁹ bytes
 
 
 def best(record: str, words: str, heap_size: int) -> Best:
@@ -80,11 +76,8 @@ def best(record: str, words: str, heap_size: int) -> Best:
         for name, samples in series.items()
     }
     name = max(rates, key=lambda name: stats.median(list(rates[name].values())).median)
-    return Best(name, rates[name], {sample.round: _cost(sample) for sample in series[name]})
-
-
-def _cost(sample: Sample) -> float:
-    return ((sample.cpu_user_ns or 0) + (sample.cpu_system_ns or 0)) / (sample.payload_bytes or 1)
+    costs = {sample.round: cpu_s_per_gb(sample) or 0.0 for sample in series[name]}
+    return Best(name, rates[name], costs)
 
 
 def best_of(record: str, sides: str) -> Table:

@@ -45,7 +45,7 @@ class Row:
     @property
     def cpu_s_per_gb(self) -> float | None:
         """Median CPU seconds for 10⁹ bytes of payload."""
-        return self.middle(lambda sample: _ratio(_cpu_ns(sample), sample.payload_bytes))
+        return self.middle(cpu_s_per_gb)
 
     @property
     def cpu_us_per_heap(self) -> float | None:
@@ -108,6 +108,11 @@ def _busy(sample: Sample, cpu_ns: int | None, looking_ns: int | None) -> float |
         return None
     # What is counted as looking is the clock's time, and may be more than the CPU's.
     return max(0, cpu_ns - (looking_ns or 0)) / sample.elapsed_ns
+
+
+def cpu_s_per_gb(sample: Sample) -> float | None:
+    """Return CPU seconds for 10⁹ bytes of payload; None if not known."""
+    return _ratio(_cpu_ns(sample), sample.payload_bytes)
 
 
 def _cpu_ns(sample: Sample) -> int | None:
