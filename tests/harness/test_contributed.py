@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from bench import contributed
 from spead_tutorial.measure import records
@@ -62,7 +61,7 @@ WHOLE = "it is no whole record of full size"
 
 
 @pytest.mark.parametrize(
-    ("name", "facts", "more"),
+    ("name", "facts"),
     [
         (
             "My Machine",
@@ -75,7 +74,6 @@ WHOLE = "it is no whole record of full size"
                 ("versions.compiler", "", "versions.compiler is not known"),
                 ("revision", "1262a2e4a07f+", "revision 1262a2e4a07f+ had changes: commit or"),
             ],
-            [],
         ),
         (
             "reference",
@@ -85,7 +83,6 @@ WHOLE = "it is no whole record of full size"
                 ("revision", None, "it does not say which revision was measured"),
                 ("experiment", "tut-10", "it is of the sweep tut-10: python -m bench run ladder"),
             ],
-            [],
         ),
         (
             "a_b",
@@ -94,12 +91,11 @@ WHOLE = "it is no whole record of full size"
                 ("lab.kind", "loopback", "it was not measured in a lab of kind dummy, ifb, veth"),
                 ("revision", "main", "'main' is no revision"),
             ],
-            ["cannot be believed: "],
         ),
-        ("-a", [], []),
+        ("-a", []),
     ],
 )
-def test_each_fact_that_is_wrong_is_named(refused, monkeypatch, name, facts, more):
+def test_each_fact_that_is_wrong_is_named(refused, monkeypatch, name, facts):
     monkeypatch.setattr(socket, "gethostname", lambda: "my-machine")
 
     def change(lines: list[Line]) -> None:
@@ -111,7 +107,7 @@ def test_each_fact_that_is_wrong_is_named(refused, monkeypatch, name, facts, mor
                 del within[key]
 
     found = refused(change, name)
-    why = [f"a record cannot be called {name}.jsonl: ", *(words for *_, words in facts), *more]
+    why = [f"a record cannot be called {name}.jsonl: ", *(words for *_, words in facts)]
     assert len(found) == len(why), found
     for words in why:
         assert [one.startswith(words) for one in found].count(True) == 1, (words, found)
@@ -125,7 +121,7 @@ def test_a_record_that_was_merged_is_refused(refused):
 def test_what_is_wrong_with_samples_is_told(refused):
     def change(lines: list[Line]) -> None:
         names = dict.fromkeys(one["case"] for one in lines[1:] if one["program"] == PROGRAM)
-        for case in list(names)[:4]:
+        for case in list(names)[:3]:
             mine = [one for one in lines[1:] if one["case"] == case and not one["warm_up"]]
             cases.append((case, mine))
         for one in lines[1:]:
@@ -133,8 +129,6 @@ def test_what_is_wrong_with_samples_is_told(refused):
                 one["case"] = "another"
         lines.remove(cases[1][1][-1])
         cases[2][1][-1]["failure"] = "it was stopped"
-        for one in cases[3][1][:2]:
-            one["errors"] = 1
 
     cases: list[tuple[str, list[Line]]] = []
     found = refused(change)
@@ -144,33 +138,7 @@ def test_what_is_wrong_with_samples_is_told(refused):
         "no case of ladder: another",
         f"fewer than 9 rounds: {names[1]} (8)",
         f"failed (--only-noisy repeats it): {names[2]}: it was stopped",
-        f"cannot be believed: {names[3]}, round 0: {PROGRAM}: 1 of its packets failed to be sent,"
-        " and 1 more",
     ]
-
-
-@pytest.mark.parametrize(
-    ("field", "value", "why"),
-    [
-        ("counted_packets", 1, "SPEAD packets"),
-        ("counted_bytes", 1, "SPEAD packets"),
-        ("counted_bytes", None, "it does not say what was sent and counted"),
-        ("errors", 1, "1 of its packets failed"),
-        ("payload_bytes", 1, "its report contradicts itself"),
-        ("language", "python", "it is of ours python"),
-        ("device", "eth0", "it was sent to eth0, which is not the lab's"),
-        ("errors", 0, None),
-    ],
-)
-def test_a_sample_that_cannot_be_believed_is_told(field, value, why):
-    sample = next(
-        one
-        for one in LADDER.samples
-        if (one.program, one.language, one.warm_up) == ("tut_13_send_hot", "c", False)
-    )
-    changed = replace(sample, **{field: value})
-    found = contributed._why_not(changed, header=LADDER.header)
-    assert found is None if why is None else why in found
 
 
 def test_the_command_says_of_each_record_whether_it_can_be_contributed(tmp_path):
