@@ -17,7 +17,7 @@ from support.processes import python_for_anyone
 SEALED = str(ROOT / ".ci" / "sealed.py")
 PATIENCE_S = 60
 SILENT = "sealed: no packet would have left the machine\n"
-TELLS = r" \(sealed\.py strace [^\n]+\)\n"
+CAUGHT = r"sealed: (\d) packets? would have left the machine: sealed\.py strace [^\n]+\n"
 LOOK_UP = """
 import socket
 try:
@@ -60,21 +60,20 @@ def send(host: str) -> list[str]:
         *(pytest.param(one, marks=pytest.mark.thorough) for one in ("239.1.2.3", "2001:db8:1::1")),
     ],
 )
-def test_a_packet_to_another_machine_fails_it_and_is_described(host):
+def test_a_packet_to_another_machine_fails_it(host):
     if ":" in host and not Path("/proc/sys/net/ipv6").exists():
         pytest.skip("the kernel has no IPv6")
     status, _, err = sealed(*send(host))
-    words = re.escape(f"sealed: 1 packet would have left the machine: 1 of UDP to {host} port 9")
-    assert re.fullmatch(words + TELLS, err)
-    assert status == 1
+    found = re.fullmatch(CAUGHT, err)
+    assert found
+    assert (found[1], status) == ("1", 1)
 
 
-def test_a_question_to_a_name_server_fails_it_and_is_described():
+def test_a_question_to_a_name_server_fails_it():
     status, _, err = sealed(sys.executable, "-c", LOOK_UP)
     if "not be counted" in err or "not counted" in err:
         pytest.skip(err.splitlines()[0])
-    words = r"\d of UDP to 203\.0\.113\.1 port 53 about nowhere\.invalid"
-    assert re.fullmatch(r"sealed: \d packets would have left the machine: " + words + TELLS, err)
+    assert re.fullmatch(CAUGHT, err)
     assert status == 1
 
 
@@ -106,8 +105,7 @@ def test_a_lab_works_inside_and_so_does_another_seal():
     assert sealed(sys.executable, "-c", LAB) == (0, "1\n", SILENT)
     status, _, err = sealed(sys.executable, SEALED, sys.executable, "-c", LOOK_UP)
     assert status == 1
-    assert "1 port 53 about nowhere.invalid" in err.splitlines()[0]
-    assert err.splitlines()[1] == SILENT.strip()
+    assert re.fullmatch(CAUGHT + SILENT, err)
 
 
 @pytest.mark.thorough
@@ -122,7 +120,7 @@ def test_an_ordinary_user_has_it_too_and_a_lab_inside():
     assert sealed(python, "-c", LAB, python=python, **how) == (0, "1\n", SILENT)
     status, _, err = sealed(python, *send("198.51.100.1")[1:], python=python, **how)
     assert status == 1
-    assert "1 of UDP to 198.51.100.1 port 9" in err
+    assert re.fullmatch(CAUGHT, err)
 
 
 def test_where_namespaces_are_refused_it_says_so_and_runs_the_command():
