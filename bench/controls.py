@@ -3,10 +3,11 @@
 
 The peer, as pip installs it and as it is built here, and the bare loops are *controls*, but only
 where both recordings say that they are the same builds. Each is a family: its points tell what the
-machine did, and how exactly. A family that says something else than the others is not believed.
+machine did, and how exactly. Where families say different things, none is believed.
 """
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
 from statistics import median
 
@@ -31,7 +32,7 @@ class Drift:
     ratio: float  # of what was measured again to what had been measured; 1 where one does not know
     low: float  # between these a ratio may be the machine's doing
     high: float
-    why: tuple[str, ...]  # lines that say how one knows, and which controls were not believed
+    why: tuple[str, ...]  # lines that say how one knows, and what is no control
 
 
 #: The drift of what was measured in the same rounds.
@@ -68,25 +69,19 @@ def drift(earlier: Recording, later: Recording, threshold: float) -> Drift:
     families, why = _families(earlier, later)
     if not families:
         return _without_controls(earlier, later, why)
-    trusted = _trusted(families, threshold)
-    left_out = [family for family in families if family not in trusted]
-    if not trusted:
-        low, high = _range(families)
+    low, high = _range(families)
+    if not _agree(families, threshold):
         text = (
             f"In doubt: {_listed(families)} do not agree on what the machine did, so nothing is"
             f" corrected for, and a ratio between {low:.2f} and {high:.2f} cannot be told"
         )
         return Drift(1.0, low, high, (*why, text))
-    ratios = [ratio for family in trusted for ratio in family.ratios]
-    middle, (low, high) = median(ratios), _range(trusted)
+    middle = median(ratio for family in families for ratio in family.ratios)
     text = (
         f"Drift of the machine: {middle:.2f} times as fast, from {low:.2f} to {high:.2f}, by"
-        f" {_listed(trusted)}, which did not change"
+        f" {_listed(families)}, which did not change"
     )
-    disbelieved = (
-        f"Not a control: {family}, as the others agree without it" for family in left_out
-    )
-    return Drift(middle, low, high, (*why, *disbelieved, text))
+    return Drift(middle, low, high, (*why, text))
 
 
 def _families(earlier: Recording, later: Recording) -> tuple[list[_Family], tuple[str, ...]]:
@@ -124,25 +119,15 @@ def _changed(name: str, recordings: Sequence[Recording]) -> str | None:
     return None
 
 
-def _trusted(families: Sequence[_Family], threshold: float) -> list[_Family]:
-    """Choose the families that say the same, within their own spread; none where one cannot.
+def _agree(families: Sequence[_Family], threshold: float) -> bool:
+    """Say whether all families say the same, within their own spread.
 
-    Of two that disagree, one cannot know which is wrong. Of three, two outvote the third. But the
-    two builds of the peer are one witness: what changed both need not be the machine.
+    Where one of them does not, one cannot know which is wrong.
     """
-
-    def agree(one: _Family, other: _Family) -> bool:
-        return _apart(one.middle, other.middle) <= max(threshold, one.spread, other.spread)
-
-    in_agreement = {
-        family.name: [other for other in families if agree(family, other)] for family in families
-    }
-    if all(len(others) == len(families) for others in in_agreement.values()):
-        return list(families)
-    loops = in_agreement.get(CEILING, [])
-    outvoted = len(families) > 2 and len(loops) == 2
-    alone = [name for name, others in in_agreement.items() if len(others) == 1]
-    return loops if outvoted and len(alone) == 1 else []
+    return all(
+        _apart(one.middle, other.middle) <= max(threshold, one.spread, other.spread)
+        for one, other in itertools.combinations(families, 2)
+    )
 
 
 def _range(families: Sequence[_Family]) -> tuple[float, float]:
