@@ -4,8 +4,7 @@
     ```{made-table} machines LANGUAGE
     ```
 
-has a row for each record that `bench.contributed` finds, in the order of their names:
-`machines.js` sorts it by the column that the reader chooses. And
+has a row for each record that `bench.contributed` finds, in the order of their names. And
 
     ```{machine-ladders}
     ```
@@ -96,9 +95,7 @@ class MachineLadders(SphinxDirective):
     """The ladder of each machine."""
 
     def run(self) -> list[nodes.Node]:
-        # What is to be brought to life, and which script does it: see playable.py.
-        script = nodes.raw("", "", format="html", playable="machines")
-        return [*(self._section(name, path) for name, path in _RECORDS.items()), script]
+        return [self._section(name, path) for name, path in _RECORDS.items()]
 
     def _section(self, name: str, path: Path) -> nodes.Node:
         self.env.note_dependency(str(path))

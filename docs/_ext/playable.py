@@ -12,8 +12,7 @@ is a heap that the reader types in, with the bytes of its packets. And
 is a model of two threads, with the timelines of a record beside it.
 
 Each has a template, a script for its form, and one that computes. A page has those of what is in
-it, and no others. Without scripts there is a line that says so. What ``machines.py`` makes asks for
-its script in the same way.
+it, and no others. Without scripts there is a line that says so.
 """
 
 from collections.abc import Callable
