@@ -221,8 +221,7 @@ class _Begun:
                     f"{path} is of other hosts, or was begun otherwise ({why}): --restart begins"
                     " it anew, -o keeps it and measures into another folder"
                 )
-            for taken in (before.superseded, before.samples, before.timelines):
-                self._lines += map(object_of, taken)
+            self._lines += map(object_of, before.taken)
 
     def wanted(self, cases: Iterable[Case]) -> list[Case]:
         """Return those of some cases that can run on the hosts."""

@@ -2,12 +2,12 @@
 """Records of several machines: parts of a sweep put together, and taken apart by machine again."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from spead_tutorial.measure.records import Header, RecordError, Recording, Taken, Writer, read
+from spead_tutorial.measure.records import Header, RecordError, Recording, read
 
 _MAY_DIFFER = ("shard", "rounds", "skipped")
 
@@ -51,13 +51,10 @@ def _part_of(recording: Recording, sources: Sequence[int]) -> Recording:
 
 def merge(paths: Sequence[Path], output: Path) -> Recording:
     """Put the parts of a sweep together, in a folder that the caller has locked."""
-    parts = [(path.name, read(path)) for path in paths]
-    _refuse_strangers(parts)
+    _refuse_strangers([(path.name, read(path)) for path in paths])
     unfinished = output.with_suffix(".part")
     try:
-        with Writer(unfinished, parts[0][1].header) as writer:
-            for index, (_, part) in enumerate(parts):
-                _append(writer, part, begin=index > 0)
+        unfinished.write_bytes(b"".join(path.read_bytes() for path in paths))
         unfinished.replace(output)
     finally:
         unfinished.unlink(missing_ok=True)
@@ -75,34 +72,15 @@ def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:
                     f"{first_name} and {name} are not parts of one sweep: {what} is {mine} and"
                     f" {theirs}"
                 )
-        for taken in _taken(part):
+        for taken in part.taken:
             if taken.key in owner:
                 raise RecordError(
                     f"{owner[taken.key]} and {name} both hold {taken}: they are the same part"
                 )
-        owner |= {taken.key: name for taken in _taken(part)}
+        owner |= {taken.key: name for taken in part.taken}
 
 
 def _identity(value: object) -> object:
     if not isinstance(value, dict):
         return value
     return {name: x for name, x in value.items() if name not in _MAY_DIFFER}
-
-
-def _taken(part: Recording) -> Iterator[Taken]:
-    """Yield what a part holds below its headers."""
-    yield from part.superseded  # before what repeats them
-    yield from part.samples
-    yield from part.timelines
-    yield from part.splits
-    yield from part.spacings
-
-
-def _append(writer: Writer, part: Recording, *, begin: bool) -> None:
-    """Write a part, each header before what was taken there."""
-    for source, header in enumerate(part.headers):
-        if begin or source > 0:
-            writer.begin(header)
-        for measurement in _taken(part):
-            if measurement.source == source:
-                writer.add(measurement)

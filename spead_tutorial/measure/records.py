@@ -611,6 +611,11 @@ class Recording:
         return tuple(one for one in self.samples if isinstance(one, Received))
 
     @property
+    def taken(self) -> tuple[Taken, ...]:
+        """All that it holds below its headers; what was repeated stands before what repeats it."""
+        return (*self.superseded, *self.samples, *self.timelines, *self.splits, *self.spacings)
+
+    @property
     def rounds(self) -> int:
         """How many rounds each case has that count, at least."""
         rounds = {(one.case, one.source, one.round) for one in self.samples if not one.warm_up}

@@ -15,12 +15,7 @@ from unittest import mock
 from msgspec.structs import replace
 
 from bench.cli import cli
-from spead_tutorial.measure.records import (
-    Header,
-    Recording,
-    Sample,
-    Writer,
-)
+from spead_tutorial.measure.records import Header, Recording, Sample, Writer
 from spead_tutorial.tools.command_line import finish
 from support import ROOT
 from support.records import HEADER, SAMPLE
@@ -88,18 +83,11 @@ def recording(*groups: Iterable[Sample], header: Header = HEADER) -> Recording:
 def write(path: Path, what: Recording) -> Path:
     """Write all of a recording to a file, without a wait for the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    lines: tuple[Any, ...] = (
-        *what.superseded,
-        *what.samples,
-        *what.timelines,
-        *what.splits,
-        *what.spacings,
-    )
     with mock.patch("os.fsync"), Writer(path, what.header) as writer:
         for source, header in enumerate(what.headers):
             if source:
                 writer.begin(header)
-            for one in lines:
+            for one in what.taken:
                 if one.source == source:
                     writer.add(one)
     return path
