@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -273,7 +274,7 @@ def take(
 
     Example: (echo []; cat) | python -m bench take tut-10 --size quick --rounds 5 --part 1 --parts 1
     """
-    before = json.loads(_first_line())
+    before = json.loads(sys.stdin.readline() or "[]")
     threading.Thread(target=_end_with_the_input, daemon=True).start()
     plan = plan_of(find_sweep(sweep), SIZES[size], rounds, (part, parts))
     if header_alone:
@@ -301,18 +302,7 @@ def _print(line: dict[str, Any]) -> None:
     click.echo(json.dumps(line, allow_nan=False))
 
 
-def _first_line() -> str:
-    """Read a line and no more: the thread that waits for the end must not hold a lock on it."""
-    text = b""
-    while not text.endswith(b"\n"):
-        read = os.read(0, 1 << 16)
-        if not read:
-            break
-        text += read
-    return text.decode() or "[]"
-
-
 def _end_with_the_input() -> None:
-    while os.read(0, 1 << 16):
+    while os.read(0, 1 << 16):  # not by sys.stdin, on which it would hold a lock
         pass
     os.kill(os.getpid(), signal.SIGTERM)
