@@ -194,30 +194,22 @@ def test_a_foreign_file_is_an_error(path, content, words):
     ("line", "changed", "words"),
     [
         (0, {"schema": records.SCHEMA + 1}, "was written by a newer version"),
-        (0, {"schema": None}, "line 1: schema: Expected `int`, got `null`"),
         (0, {"schema": 0}, "line 1: schema: Expected `int` >= 1"),
         (0, {"more": 1}, "line 1: Object contains unknown field `more`"),
         (0, {"settings": {"rounds": "9"}}, "line 1: settings.rounds: Expected `int`, got `str`"),
         (0, {"settings": {"skipped": [1]}}, "line 1: settings.skipped: Expected `object`"),
         (0, {"machine": {"usable_cores": "two"}}, "line 1: machine.usable_cores: Expected `int"),
-        (0, {"lab": {"mtu": 9216.5}}, "line 1: lab.mtu: Expected `int"),
-        (0, {"versions": {"numpy": 2}}, "line 1: versions.*: Expected `str"),
         (1, {"x" * 9999: 1}, "line 2: Object contains unknown field `x{150,200}$"),
         (0, {"settings": {"rounds": 10**7}}, "line 1: settings.rounds: Expected `int` <= 1000000"),
         (1, {"\x1b[31m": 1}, r"line 2: Object contains unknown field `\\x1b\[31m`"),
         (1, {"heaps": ...}, "line 2: Object missing required field `heaps`"),
         (1, {"record": "another"}, "line 2: record: Invalid value 'another'"),
         (1, {"elapsed_ns": "12"}, "line 2: elapsed_ns: Expected `int . null`, got `str`"),
-        (1, {"elapsed_ns": 1.5}, "line 2: elapsed_ns: Expected `int . null`, got `float`"),
-        (1, {"elapsed_ns": True}, "line 2: elapsed_ns: Expected `int . null`, got `bool`"),
         (1, {"elapsed_ns": 1 << 63}, f"line 2: elapsed_ns: Expected `int` <= {2**63 - 1}"),
         (1, {"packets": -1}, "line 2: packets: Expected `int` >= 0"),
-        (1, {"packets": -(1 << 99)}, "line 2: packets: "),
         (1, {"heaps": 0}, "line 2: heaps: Expected `int` >= 1"),
         (1, {"load": -0.5}, "line 2: load: Expected `float` >= 0"),
         (1, {"load": float("nan")}, "line 2 is not a JSON object"),
-        (1, {"warm_up": 0}, "line 2: warm_up: Expected `bool`, got `int`"),
-        (1, {"case": ["a"]}, "line 2: case: Expected `str`, got `array`"),
         (1, {"source": 1}, "line 2: source is not written"),
         (1, {"received_heaps": 9}, "line 2: Object contains unknown field `received_heaps`"),
     ],
@@ -234,10 +226,8 @@ def test_a_field_that_does_not_fit_is_an_error_with_its_line(path, line, changed
 @pytest.mark.parametrize(
     ("taken", "field", "value", "words"),
     [
-        (TIMELINE, "queued_ns", ["10", 60], r"queued_ns\[0\]: Expected `int`"),
         (TIMELINE, "queued_ns", [10], "of as many elements each, .*queued_ns has 1,"),
         (SPACING, "time_ns", [0.5] * 32, r"time_ns\[0\]: Expected `int`"),
-        (SPACING, "time_ns", [0], "of as many elements each, .*time_ns has 1,"),
         (SPLIT, "own", {"fill": "3"}, "own.*: Expected `int`"),
     ],
 )
@@ -255,26 +245,12 @@ def test_other_lines_are_checked_as_samples_are(path, taken, field, value, words
 @pytest.mark.parametrize(
     ("taken", "words"),
     [
-        (
-            [of_round(3)] * 2,
-            "lines 3 and 4 of some.jsonl are both sent with .* round 3",
-        ),
-        ([of_round(3, warm_up=True)] * 2, "lines 3 and 4 .* warm_up True"),
-        ([SAMPLE], "lines 2 and 3 of some.jsonl are both sent with"),
+        ([of_round(3)] * 2, "lines 3 and 4 of some.jsonl are both sent with .* round 3"),
         ([HEADER, SAMPLE], "lines 2 and 4 of some.jsonl are both sent with"),
         ([TIMELINE, HEADER, TIMELINE], "lines 3 and 5 .* are both timeline with case '5/timeline'"),
-        ([SPLIT, HEADER, SPLIT], "lines 3 and 5 .* are both split with case '6/c', round 2"),
-        (
-            [SPACING, HEADER, SPACING],
-            "lines 3 and 5 .* both spacing with program .p., ",
-        ),
         (
             [of_round(1, attempt=one) for one in (0, 1, 1)],
             "lines 4 and 5 of some.jsonl are both .* round 1, .* attempt 1",
-        ),
-        (
-            [of_round(1, attempt=1)],
-            "line 3 is sent with .* attempt 1, and before it there is no attempt 0",
         ),
         (
             [of_round(1, attempt=one) for one in (0, 2)],
