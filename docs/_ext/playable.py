@@ -15,13 +15,12 @@ Each has a template, a script for its form, and one that computes. A page has th
 it, and no others. Without scripts there is a line that says so.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from docutils import nodes
-from measured import UnknownError, recording
+from measured import recording
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -44,20 +43,14 @@ class Play(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         kind, *names = self.arguments
-        makes: dict[str, Callable[..., dict[str, Any]]]
-        makes = {"dissector": dict, "pipeline": self._pipeline}
-        if kind not in makes:
-            raise self.error(f"there is no {kind}: there are {', '.join(makes)}")
+        for name in names:
+            self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
         try:
-            values = makes[kind](*names)
-        except (UnknownError, ValueError) as error:
+            runs = [_run(one) for name in names for one in timelines(recording(name))]
+            html = _TEMPLATES.get_template(f"{kind}.html").render(runs=runs)
+        except (jinja2.TemplateNotFound, ValueError) as error:
             raise self.error(str(error)) from None
-        html = _TEMPLATES.get_template(f"{kind}.html").render(values)
         return [nodes.raw("", html, format="html", playable=kind)]
-
-    def _pipeline(self, name: str) -> dict[str, Any]:
-        self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
-        return {"runs": [_run(one) for one in timelines(recording(name))]}
 
 
 def _run(one: Timeline) -> dict[str, Any]:
