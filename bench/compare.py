@@ -3,7 +3,7 @@
 
 Within a recording, ratios are taken within rounds. Between two recordings there are no common
 rounds, and the whole machine may have become faster or slower in between: `bench.controls` says by
-how much, and ratios are judged against that. Machines are never held against each other.
+how much, and ratios are judged against that.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from bench.controls import STILL, Drift, drift
-from bench.machines import by_machine, facts_of, name_of
+from bench.machines import different, facts_of
 from bench.status import Setting, by_setting
 from spead_tutorial.chapters.catalogue import Chapter, find_chapter
 from spead_tutorial.measure.analysis import rates_by_round
@@ -40,7 +40,6 @@ class Verdict:
     """One point of a comparison."""
 
     setting: Setting  # series (of the second), heap size and packet size
-    machine: int  # which of the comparison's
     before: Estimate | None  # payload bytes/s; None for one that failed, or is not there
     after: Estimate | None
     ratio: Estimate | None  # of the second to the first; None where one of them has no rate
@@ -52,7 +51,7 @@ class Verdict:
 class Comparison:
     verdicts: tuple[Verdict, ...]  # in the order of sizes
     threshold: float  # a ratio has to be away from one, and from the drift, by more than this
-    machines: tuple[tuple[str, Drift], ...]  # what each is called, and what it did
+    drift: Drift  # what the machine did
 
 
 # ---- What is held against what ----
@@ -71,18 +70,17 @@ def compare(
     """Hold one recording against another, or one implementation against another in one."""
     _require(one, before)
     _require(other, after)
-    machines, judged = [], []
-    for number, (first, second) in enumerate(_sides(one, other, different_machines), 1):
-        what = STILL if one is other else drift(first, second, threshold)
-        machines.append((name_of(second.header), what))
-        earlier = by_setting(first)
-        for setting, theirs in by_setting(second).items():
-            is_wanted = not chapters or theirs[0].chapter in chapters
-            if is_wanted and after in (None, setting[0].implementation):
-                mine = _partner(setting, earlier, before)
-                judged.append(_judge(setting, number, (mine, theirs), threshold, what))
-    judged.sort(key=lambda one: (one.setting[1:], str(one.setting[0]), one.machine))
-    return Comparison(_only_the_significant(judged), threshold, tuple(machines))
+    if not different_machines:
+        _require_one_machine(one, other)
+    what = STILL if one is other else drift(one, other, threshold)
+    earlier, judged = by_setting(one), []
+    for setting, theirs in by_setting(other).items():
+        is_wanted = not chapters or theirs[0].chapter in chapters
+        if is_wanted and after in (None, setting[0].implementation):
+            mine = _partner(setting, earlier, before)
+            judged.append(_judge(setting, (mine, theirs), threshold, what))
+    judged.sort(key=lambda one: (one.setting[1:], str(one.setting[0])))
+    return Comparison(_only_the_significant(judged), threshold, what)
 
 
 def _require(recording: Recording, implementation: str | None) -> None:
@@ -93,30 +91,16 @@ def _require(recording: Recording, implementation: str | None) -> None:
         )
 
 
-def _sides(
-    one: Recording, other: Recording, different_machines: bool
-) -> list[tuple[Recording, Recording]]:
-    """Return what is held against what: what was measured on the same machine, in the same lab."""
-    if different_machines:
-        return [(one, other)]
-    mine, theirs = by_machine(one), by_machine(other)
-    strange = mine.keys() ^ theirs.keys()
-    if not strange:
-        return [(part, theirs[key]) for key, part in mine.items()]
-    first, second = (
-        facts_of(next((part for key, part in its.items() if key in strange), whole).header)
-        for its, whole in ((mine, one), (theirs, other))
-    )
-    facts = sorted(
-        f"{key}: {first.get(key)} and {second.get(key)}"
-        for key in first.keys() | second.keys()
-        if first.get(key) != second.get(key)
-    )
-    counts = f"{len(mine)} and {len(theirs)} of them"
-    raise RecordError(
-        f"the records are of different machines ({'; '.join(facts)[:300] or counts}):"
-        " --different-machines compares them all the same"
-    )
+def _require_one_machine(one: Recording, other: Recording) -> None:
+    """Refuse what was not measured on one kind of machine, in the same lab."""
+    for header in (*one.headers, *other.headers):
+        found = different(facts_of(one.header), facts_of(header))
+        facts = "; ".join(f"{key}: {a} and {b}" for key, (a, b) in sorted(found.items()))
+        if found:
+            raise RecordError(
+                f"the records are of different machines ({facts[:300]}): --different-machines"
+                " compares them all the same"
+            )
 
 
 def _partner(
@@ -142,7 +126,6 @@ def _partner(
 
 def _judge(
     setting: Setting,
-    machine: int,
     samples: tuple[list[Sample], list[Sample]],
     threshold: float,
     drift: Drift,
@@ -150,7 +133,7 @@ def _judge(
     """Judge a point: by ratios within rounds, if it was measured in the same."""
     before, after = map(rates_by_round, samples)
     first, second = (median(list(its.values())) if its else None for its in (before, after))
-    made = functools.partial(Verdict, setting, machine, first, second)
+    made = functools.partial(Verdict, setting, first, second)
     if any(sample.failure is not None for its in samples for sample in its):
         return made(None, "failed")
     if not before or not after:
@@ -219,14 +202,11 @@ def table(found: Comparison) -> str:
     counts = dict.fromkeys(_JUDGED, 0) | Counter(verdict.word for verdict in found.verdicts)
     summary = ", ".join(f"{n} {word}" for word, n in counts.items())
     notes = [f"{summary}. MB/s; a difference below {found.threshold:.0%} does not count."]
-    several = len(found.machines) > 1
-    for number, (name, what) in enumerate(found.machines, 1):
-        notes += [f"[{number}] {name}"] * several
-        notes += [f"{line}." for line in what.why]
-    return "\n".join([_rows(found, several), "", *map(filled, notes)])
+    notes += [f"{line}." for line in found.drift.why]
+    return "\n".join([_rows(found), "", *map(filled, notes)])
 
 
-def _rows(found: Comparison, several: bool) -> str:
+def _rows(found: Comparison) -> str:
     kinds = {_kind(verdict.ratio) for verdict in found.verdicts if verdict.ratio is not None}
     kind = kinds.pop() if len(kinds) == 1 else ""
 
@@ -247,7 +227,6 @@ def _rows(found: Comparison, several: bool) -> str:
         Column("ratio", lambda verdict: verdict.ratio, lambda one: f"{one.median:.2f}"),
         Column(kind, named_ends, is_words=True),
         Column("", lambda verdict: verdict.word, is_words=True),
-        Column("", lambda verdict: f"[{verdict.machine}]" if several else None),
     ]
     return str(Table(names, values, found.verdicts))
 

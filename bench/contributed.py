@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from bench.figures import RESULTS
-from bench.machines import name_of
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, find_sweep
 from spead_tutorial.lab import KINDS
 from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM
@@ -156,6 +155,8 @@ def check(paths: tuple[Path, ...]) -> int:
             click.echo(plain(f"{path}: {line}"), err=True)
         if not found:
             recording = read(path)
-            words = f"{name_of(recording.header)}, {recording.rounds} rounds"
+            facts = recording.header.machine
+            machine = f"{facts['cpu']}, {facts['usable_cores']} cores, Linux {facts['kernel']}"
+            words = f"{machine}, {recording.rounds} rounds"
             click.echo(plain(f"{path}: can be contributed ({words})"))
     return int(refused)

@@ -21,7 +21,7 @@ from typing import Any
 
 import click
 
-from bench.machines import facts_of, merge
+from bench.machines import differs, merge
 from bench.plan import SEED, cases_of, header_of, measure, plan_of
 from bench.sweeps import SIZES, Size, Sweep, find_sweep
 from spead_tutorial.measure.case import Case, Step
@@ -37,14 +37,12 @@ from spead_tutorial.measure.records import (
     parse,
     read,
 )
-from spead_tutorial.measure.rounds import differences, left, schedule
+from spead_tutorial.measure.rounds import left, schedule
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.hosts import Command, Host, LostError, end_all, started_whole
 from spead_tutorial.tools.progress import Steps, stage_of
 
 _LOOK_S = 0.1
-#: What `differs` looks at more closely than `differences`.
-_HELD_CLOSELY = {"machine", "lab", "versions", "revision"}
 
 
 def parts_of(sweep: Sweep, output: Path) -> list[Path]:
@@ -163,7 +161,7 @@ class Team:
                     f"{host.name} has revision {there} of the repository, and here it is {here}:"
                     " bring both to the same"
                 )
-            difference = differs(headers[first], headers[host])
+            difference = unlike(headers[first], headers[host])
             if difference is not None:
                 raise RecordError(f"{first.name} and {host.name} are not of one kind: {difference}")
         return headers
@@ -177,23 +175,14 @@ def _parsed(*said: dict[str, Any]) -> Recording:
         raise LostError(str(error)) from None
 
 
-def differs(one: Header, other: Header) -> str | None:
+def unlike(one: Header, other: Header) -> str | None:
     """Say what makes two hosts no hosts of one kind, if anything does."""
-    mine, theirs = (
-        facts_of(header) | {"revision": header.revision} | header.versions
-        for header in (one, other)
-    )
-    # The same source, built in another folder, is another file.
-    same_source = one.revision is not None and not one.revision.endswith("+")
-    for key in [*mine, *(theirs.keys() - mine.keys())]:
-        first, second = mine.get(key), theirs.get(key)
-        if first != second and not (same_source and key.endswith("build")):
-            first, second = ("unknown" if x is None else x for x in (first, second))
-            return f"{key} is {first}, and {second}"
     skips, others = (header.settings.get("skipped", {}) for header in (one, other))
-    for name in sorted(skips.keys() ^ others.keys()):
-        return f"only one of them can run {name}: {(skips | others)[name]}"
-    return None
+    only = (
+        f"only one of them can run {name}: {(skips | others)[name]}"
+        for name in sorted(skips.keys() ^ others.keys())
+    )
+    return differs(one, other) or next(only, None)
 
 
 class _Begun:
@@ -215,8 +204,7 @@ class _Begun:
             )
         for path in paths:
             before = read(path, unfinished=True)
-            changed = set(differences(before.header, self._header)) - _HELD_CLOSELY
-            why = f"another {min(changed)}" if changed else differs(before.header, self._header)
+            why = unlike(before.header, self._header)
             if why is not None:
                 raise RecordError(
                     f"{path} is of other hosts, or was begun otherwise ({why}): --restart begins"

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Records of several machines: parts of a sweep put together, and taken apart by machine again."""
+"""What tells machines apart, and parts of a sweep of several of one kind, put together."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-
-from msgspec.structs import replace
 
 from spead_tutorial.measure.records import Header, RecordError, Recording, read
 
@@ -18,32 +15,33 @@ def facts_of(header: Header) -> dict[str, object]:
     return facts | {f"lab {key}": value for key, value in header.lab.items()}
 
 
-def name_of(header: Header) -> str:
-    """Return what people tell a machine by."""
-    facts = header.machine
-    cpu, cores = facts.get("cpu") or "unknown CPU", facts.get("usable_cores")
-    return f"{cpu}, {cores} cores, Linux {facts.get('kernel')}"
+def different(
+    mine: dict[str, object], theirs: dict[str, object]
+) -> dict[str, tuple[object, object]]:
+    """Return the facts that are not the same, each with both values; None where it is not there."""
+    return {
+        key: (mine.get(key), theirs.get(key))
+        for key in [*mine, *(theirs.keys() - mine.keys())]
+        if mine.get(key) != theirs.get(key)
+    }
 
 
-# ---- Taken apart ----
-
-
-def by_machine(recording: Recording) -> dict[str, Recording]:
-    """Take a recording apart: the samples that were taken on each machine, by all facts of it."""
-    sources: dict[str, list[int]] = {}
-    for source, header in enumerate(recording.headers):
-        key = json.dumps(facts_of(header), sort_keys=True)
-        sources.setdefault(key, []).append(source)
-    return {key: _part_of(recording, those) for key, those in sources.items()}
-
-
-def _part_of(recording: Recording, sources: Sequence[int]) -> Recording:
-    """Return the samples that belong to some of a recording's headers."""
-    first, *others = (recording.headers[source] for source in sources)
-    place = {source: index for index, source in enumerate(sources)}
-    mine = (one for one in recording.samples if one.source in place)
-    samples = tuple(replace(one, source=place[one.source]) for one in mine)
-    return Recording(first, samples, others=tuple(others))
+def differs(one: Header, other: Header) -> str | None:
+    """Say what makes records no parts of one sweep, on machines of one kind, if anything does."""
+    mine, theirs = (
+        facts_of(header)
+        | {"experiment": header.experiment, "revision": header.revision}
+        | {name: value for name, value in header.settings.items() if name not in _MAY_DIFFER}
+        | header.versions
+        for header in (one, other)
+    )
+    # The same source, built in another folder, is another file.
+    same_source = one.revision is not None and not one.revision.endswith("+")
+    for key, both in different(mine, theirs).items():
+        if not (same_source and key.endswith("build")):
+            first, second = ("unknown" if x is None else x for x in both)
+            return f"{key} is {first}, and {second}"
+    return None
 
 
 # ---- Put together ----
@@ -65,22 +63,11 @@ def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:
     first_name, first = parts[0]
     owner: dict[tuple[object, ...], str] = {}
     for name, part in parts:
-        for what in ("experiment", "settings"):
-            mine, theirs = (_identity(getattr(one.header, what)) for one in (first, part))
-            if mine != theirs:
-                raise RecordError(
-                    f"{first_name} and {name} are not parts of one sweep: {what} is {mine} and"
-                    f" {theirs}"
-                )
+        if why := differs(first.header, part.header):
+            raise RecordError(f"{first_name} and {name} are not parts of one sweep: {why}")
         for taken in part.taken:
             if taken.key in owner:
                 raise RecordError(
                     f"{owner[taken.key]} and {name} both hold {taken}: they are the same part"
                 )
         owner |= {taken.key: name for taken in part.taken}
-
-
-def _identity(value: object) -> object:
-    if not isinstance(value, dict):
-        return value
-    return {name: x for name, x in value.items() if name not in _MAY_DIFFER}

@@ -654,7 +654,7 @@ def test_notes_say_what_makes_numbers_uncertain():
 # ---- Parts and formats ----
 
 
-def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whose(tmp_path):
+def test_parts_of_two_hosts_become_one_record_that_knows_which_sample_is_whose(tmp_path):
     """With all kinds of lines, and samples that were repeated."""
     failed = [replace(one, failure="it failed") for one in made([1e9] * 2)]
     failed[1] = replace(failed[0], attempt=1)
@@ -665,7 +665,7 @@ def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whos
         splits=(SPLIT,),
         spacings=(SPACING,),
     )
-    header = replace(in_part("2/2"), machine={"cpu": "another"})
+    header = replace(in_part("2/2"), time="2026-01-03T03:04:05+00:00")
     second = recording(made([2e9] * 9, case="two"), header=header)
     second = dataclasses.replace(second, timelines=(TIMELINE,))
     parts = [write(tmp_path / f"{n}.jsonl", one) for n, one in enumerate((first, second))]
@@ -698,7 +698,11 @@ def in_part(shard: str) -> Header:
         ({"spacings": (SPACING,)}, "one.jsonl and other.jsonl both hold spacing with program"),
         (
             {"header": replace(HEADER, experiment="another")},
-            "not parts of one sweep: experiment is tour and another",
+            "not parts of one sweep: experiment is tour, and another",
+        ),
+        (
+            {"header": replace(HEADER, machine=HEADER.machine | {"kernel": "0.1"})},
+            "not parts of one sweep: kernel is 6.1, and 0.1",
         ),
     ],
 )

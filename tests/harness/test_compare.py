@@ -133,13 +133,8 @@ def of_ours(found: compare.Comparison) -> Counter[str]:
     return Counter(v.word for v in found.verdicts if v.setting[0].implementation == "ours")
 
 
-def drift_of(found: compare.Comparison) -> controls.Drift:
-    ((_, drift),) = found.machines
-    return drift
-
-
 def why(found: compare.Comparison) -> str:
-    return "\n".join(line for _, drift in found.machines for line in drift.why)
+    return "\n".join(found.drift.why)
 
 
 def words_of(found: compare.Comparison) -> Counter[str]:
@@ -169,7 +164,7 @@ def on_a_slower_machine(ours: float, ceiling: float) -> compare.Comparison:
 
 def test_on_a_machine_that_became_slower_only_what_did_so_more_is_called_slower():
     found = on_a_slower_machine(0.8, 0.8)
-    assert drift_of(found).ratio == pytest.approx(0.8, rel=0.03)
+    assert found.drift.ratio == pytest.approx(0.8, rel=0.03)
     assert "did not change" in why(found)
     assert words_of(found)["cannot tell"] >= 2 * POINTS - 1
     found = on_a_slower_machine(0.56, 0.8)
@@ -248,7 +243,7 @@ def test_a_control_of_another_build_does_not_hide_that_ours_is_slower():
     other = with_controls("b", header, ours=0.7, spead2=1.6, ceiling=1.0)
     found = compare.compare(one, other)
     assert of_ours(found) == {"slower": POINTS}
-    assert drift_of(found).ratio == pytest.approx(1.0, rel=0.03)
+    assert found.drift.ratio == pytest.approx(1.0, rel=0.03)
     assert "Not a control: spead2, as its build was spead2 and another" in why(found)
     assert "by ceiling (1.0" in why(found)
 
@@ -260,7 +255,7 @@ def test_a_control_that_a_record_does_not_name_is_none_and_small_differences_do_
     )
     found = compare.compare(one, other)
     assert of_ours(found) == {"slower": POINTS}
-    assert drift_of(found).ratio == 1.0
+    assert found.drift.ratio == 1.0
     assert "Not a control: ceiling, as a record does not name its build" in why(found)
     assert "No control shows what the machine did" in why(found)
 
@@ -303,7 +298,7 @@ def test_of_controls_that_disagree_none_corrects_and_what_any_did_cannot_be_told
         other = with_controls("b", ours=ours, spead2=0.7, ceiling=1.0, **more)
         found = compare.compare(one, other)
         assert of_ours(found)[word] >= POINTS - 1, ours
-        assert drift_of(found).ratio == 1.0
+        assert found.drift.ratio == 1.0
         assert f"In doubt: {words} ceiling (1.00) do not agree" in why(found)
 
 
@@ -317,48 +312,6 @@ def test_two_points_are_no_control():
 
     found = compare.compare(few("a"), few("b"))
     assert "Not a control: ceiling, as both records have 2 points of it" in why(found)
-
-
-# ---- Records of several machines ----
-
-
-def of_two_machines(seed: str, second: float = 1.0, order: int = 1) -> Recording:
-    """Small heaps measured on one machine, large ones on another."""
-    header = replace(NAMED, machine=NAMED.machine | {"cpu": "another", "load": 1.0})
-    parts = [with_controls(seed, ceiling=1.0), with_controls(seed, ours=second, ceiling=second)]
-    samples = [
-        replace(one, source=[0, 1][::order][source])
-        for source, part in enumerate(parts)
-        for one in part.samples
-        if (one.heap_size >= 1 << 20) == bool(source)
-    ]
-    first, other = (NAMED, header)[::order]
-    return Recording(first, tuple(samples), others=(other,))
-
-
-def test_a_record_of_two_machines_is_compared_with_itself_and_not_with_one_of_one(tmp_path):
-    both = write(tmp_path / "both", of_two_machines("a"))
-    alone = write(tmp_path / "alone", with_controls("a"))
-    succeeds("compare", both, both)
-    said = succeeds("compare", both, "--before", "ours", "--after", "ours")
-    assert "[1] a processor, 2 cores" in said
-    assert "[2] another, 2 cores" in said
-    assert "different machines (cpu: another and a processor" in fails("compare", both, alone)
-    succeeds("compare", both, alone, "--different-machines")
-
-
-def test_each_machine_has_a_drift_of_its_own():
-    found = compare.compare(of_two_machines("a"), of_two_machines("b", second=0.7, order=-1))
-    assert words_of(found)["cannot tell"] >= 2 * POINTS - 1
-    drifts = {name: drift.ratio for name, drift in found.machines}
-    wanted = {"a processor, 2 cores, Linux 6.1": 1.0, "another, 2 cores, Linux 6.1": 0.7}
-    assert drifts == pytest.approx(wanted, rel=0.03)
-
-
-def test_samples_of_different_machines_are_not_held_against_each_other():
-    one = of_two_machines("a")
-    swapped = dataclasses.replace(one, header=one.others[0], others=(one.header,))
-    assert words_of(compare.compare(one, swapped)) == {"only in one": 2 * POINTS}
 
 
 # ---- What is asked for ----

@@ -352,7 +352,7 @@ def test_hosts_differ_by_all_but_load_and_the_file_that_the_same_source_became(
     before, after, words
 ):
     header = changed(HEADER, before)
-    assert hosts.differs(header, changed(header, after)) == words
+    assert hosts.unlike(header, changed(header, after)) == words
 
 
 def changed(header: Header, fields: dict[str, Any]) -> Header:
