@@ -16,11 +16,11 @@ from typing import Any
 import click
 
 from bench.controls import STILL, Drift, drift
-from bench.machines import different, facts_of
 from bench.status import Setting, by_setting
 from spead_tutorial.chapters.catalogue import Chapter, find_chapter
 from spead_tutorial.measure.analysis import rates_by_round
 from spead_tutorial.measure.baselines import CEILING
+from spead_tutorial.measure.machine import different, facts_of
 from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median, ratio

@@ -21,11 +21,11 @@ from typing import Any
 
 import click
 
-from bench.machines import differs, merge
+from bench.machines import merge
 from bench.plan import SEED, cases_of, header_of, measure, plan_of
 from bench.sweeps import SIZES, Size, Sweep, find_sweep
 from spead_tutorial.measure.case import Case, Step
-from spead_tutorial.measure.machine import revision
+from spead_tutorial.measure.machine import differs, revision
 from spead_tutorial.measure.records import (
     Header,
     RecordError,
@@ -182,7 +182,7 @@ def unlike(one: Header, other: Header) -> str | None:
         f"only one of them can run {name}: {(skips | others)[name]}"
         for name in sorted(skips.keys() ^ others.keys())
     )
-    return differs(one, other) or next(only, None)
+    return differs(one, other, of_parts=True) or next(only, None)
 
 
 class _Begun:

@@ -46,6 +46,44 @@ def header(
     )
 
 
+def facts_of(header: Header) -> dict[str, object]:
+    """Return what makes a machine, with its lab, another one: all that is known but its load."""
+    facts = {key: value for key, value in header.machine.items() if key != "load"}
+    return facts | {f"lab {key}": value for key, value in header.lab.items()}
+
+
+def different(
+    mine: dict[str, object], theirs: dict[str, object]
+) -> dict[str, tuple[object, object]]:
+    """Return the facts that are not the same, each with both values; None where it is not there."""
+    return {
+        key: (mine.get(key), theirs.get(key))
+        for key in [*mine, *(theirs.keys() - mine.keys())]
+        if mine.get(key) != theirs.get(key)
+    }
+
+
+def differs(one: Header, other: Header, *, of_parts: bool = False) -> str | None:
+    """Say what makes samples of one header no continuation of those of another, if anything does.
+
+    Or no part of the same sweep: the same source, built in another folder, is another file.
+    """
+    may_differ = {"rounds", "skipped", *["shard"] * of_parts}
+    mine, theirs = (
+        facts_of(header)
+        | {"experiment": header.experiment, "revision": header.revision}
+        | {name: value for name, value in header.settings.items() if name not in may_differ}
+        | header.versions
+        for header in (one, other)
+    )
+    same_source = of_parts and one.revision is not None and not one.revision.endswith("+")
+    for key, both in different(mine, theirs).items():
+        if not (same_source and key.endswith("build")):
+            first, second = ("unknown" if x is None else x for x in both)
+            return f"{key} is {first}, and {second}"
+    return None
+
+
 def machine_facts() -> dict[str, Any]:
     """Return what a record says of the machine."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

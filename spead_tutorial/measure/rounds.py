@@ -13,6 +13,7 @@ from pathlib import Path
 
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Key, Step
+from spead_tutorial.measure.machine import differs
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import (
     Header,
@@ -27,9 +28,6 @@ from spead_tutorial.measure.records import (
 
 #: A case is given up after this number of failures in a row with the same words.
 PATIENCE = 3
-
-_DIFFERENT_EVERY_TIME = ("load",)
-_SAME_SETTINGS = ("size", "seed", "longest_s", "most_bytes", "shard")
 
 
 def schedule(cases: Iterable[Case], rounds: int, seed: int) -> Iterator[Step]:
@@ -181,24 +179,9 @@ def _open(path: Path, header: Header) -> tuple[Writer, Recording]:
     before = read(path, unfinished=True)
     if len(before.headers) > 1:
         raise RecordError(f"{path.name} was merged: measure into another folder (-o)")
-    changed = differences(before.header, header)
-    if changed:
+    if (why := differs(before.header, header)) is not None:
         raise RecordError(
-            f"{path.name} was begun with another {', '.join(changed)}: --restart begins it anew,"
-            " -o keeps it and measures into another folder"
+            f"{path.name} was begun otherwise ({why}): --restart begins it anew, -o keeps it and"
+            " measures into another folder"
         )
     return Writer(path), before
-
-
-def differences(one: Header, other: Header) -> list[str]:
-    """Name what makes samples of one header no continuation of those of another."""
-    names = [
-        name
-        for name in ("experiment", "lab", "versions", "revision")
-        if getattr(one, name) != getattr(other, name)
-    ]
-    mine, theirs = (
-        {k: v for k, v in h.machine.items() if k not in _DIFFERENT_EVERY_TIME} for h in (one, other)
-    )
-    names += ["machine"] * (mine != theirs)
-    return names + [n for n in _SAME_SETTINGS if one.settings.get(n) != other.settings.get(n)]

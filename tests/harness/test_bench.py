@@ -375,7 +375,7 @@ def test_a_record_goes_on_heals_and_is_not_gone_on_with_by_another_build(tmp_pat
     header["versions"]["build"] = "another"
     changed = json.dumps(header) + "\n" + "".join(others)
     path.write_text(changed)
-    assert "was begun with another versions" in fails(*argv)
+    assert "was begun otherwise (build is another, and" in fails(*argv)
     assert path.read_text() == changed
     one = dataclasses.replace(small, cases=cases[:1], quick=cases[:1])
     monkeypatch.setattr(sweeps, "SWEEPS", (one,))
