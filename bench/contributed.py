@@ -11,8 +11,8 @@ import click
 from bench.figures import RESULTS
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, find_sweep
 from spead_tutorial.lab import KINDS
-from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM
-from spead_tutorial.measure.records import Header, RecordError, Recording, Sample, anonymous, read
+from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM, rows
+from spead_tutorial.measure.records import Header, RecordError, Recording, anonymous, read
 from spead_tutorial.results.tables import plain
 
 #: The reference machine's record, and the folder with those of all others.
@@ -102,9 +102,7 @@ def _facts(header: Header) -> Iterator[str]:
 
 
 def _measured(recording: Recording) -> Iterator[str]:
-    cases: dict[str, list[Sample]] = {}
-    for sample in recording.samples:
-        cases.setdefault(sample.case, []).append(sample)
+    cases = {row.last.case: row for row in rows(recording)}
     wanted = {case.name: case for case in find_sweep(_SWEEP).cases}
     missing = [
         case.name
@@ -116,11 +114,11 @@ def _measured(recording: Recording) -> Iterator[str]:
     yield from _several(f"no case of {_SWEEP}", [name for name in cases if name not in wanted])
     short = [
         f"{name} ({n})"
-        for name, samples in cases.items()
-        if (n := sum(not one.warm_up for one in samples)) < ROUNDS_FOR_A_CLAIM
+        for name, row in cases.items()
+        if (n := len(row.samples)) < ROUNDS_FOR_A_CLAIM
     ]
     yield from _several(f"fewer than {ROUNDS_FOR_A_CLAIM} rounds", short)
-    failures = [f"{one.case}: {one.failure}" for one in recording.samples if one.failure]
+    failures = [f"{name}: {row.failure}" for name, row in cases.items() if row.failure]
     yield from _several("failed (--only-noisy repeats it)", failures)
 
 
