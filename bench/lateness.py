@@ -25,6 +25,7 @@ from spead_tutorial.measure.delivery import listening
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import ProgramError, program
 from spead_tutorial.measure.records import Received
+from spead_tutorial.measure.verify import make_group
 
 _PATIENCE_S, _SILENCE_S = 30.0, "2"
 _RESULT = "Timestamp:"  # begins the line of a heap
@@ -98,9 +99,7 @@ def _late(
     stream: send.UdpStream, heap_size: int, heaps: int, told: "queue.SimpleQueue[int]"
 ) -> Iterator[int]:
     """Send heaps and the end; yield the ns from a heap's last packet to its result."""
-    group = send.ItemGroup()
-    group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)])
-    group.add_item(0x3300, "adc_samples", "", (heap_size,), np.int8)
+    group = make_group(heap_size)
     group["adc_samples"].value = np.ones(heap_size, np.int8)
     for i in range(heaps):
         group["timestamp"].value = i * heap_size

@@ -31,6 +31,7 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure import rounds, search
 from spead_tutorial.measure.baselines import PEER
 from spead_tutorial.measure.case import WARM_UP, Case, Step, take
+from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Timeline
@@ -264,7 +265,7 @@ def _receives(plan: Plan) -> bool:
 
 
 def _lab(plan: Plan) -> Lab:
-    return receivers.open_lab() if _receives(plan) else Lab()
+    return receiving_lab() if _receives(plan) else Lab()
 
 
 def _header(plan: Plan, lab: Lab) -> Header:

@@ -108,11 +108,6 @@ def _has_veth() -> bool:
     return "veth" in probe().kinds
 
 
-def open_lab() -> Lab:
-    """Make a lab whose second machine receives, where there can be one; else an ordinary one."""
-    return Lab(receiver=True) if _has_veth() else Lab()
-
-
 def facts(lab: Lab) -> dict[str, Any]:
     return {"kind": "loopback", "rootless": lab.rootless, "mtu": _LOOPBACK_MTU}
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How long after its last packet a heap's result is there."""
 
-from bench import lateness, receivers
+from bench import lateness
 from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.records import Received
 from support.labs import needs_lab
 
@@ -12,7 +13,7 @@ pytestmark = needs_lab
 
 def sample(program: str) -> Received:
     case = Case("ours", "c", program, HEAP_SIZE, variant="0.2 GB/s, one by one")
-    with receivers.open_lab() as lab:
+    with receiving_lab() as lab:
         return lateness.take(lab, Step(0, False, case), HEAPS)
 
 

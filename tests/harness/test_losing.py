@@ -5,6 +5,7 @@ import pytest
 
 from bench import losing, receivers, sweeps
 from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.records import Sample
 from spead_tutorial.recv._config import ACCOUNT
 
@@ -17,7 +18,7 @@ def sample(variant: str) -> Sample:
     reason = receivers.missing(case)
     if reason is not None:
         pytest.skip(reason)
-    with receivers.open_lab() as lab:
+    with receiving_lab() as lab:
         return losing.take(lab, Step(0, False, case), HEAPS)
 
 

@@ -16,6 +16,7 @@ from spead_tutorial.chapters.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Step
+from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.records import Sample
 from support import ref_decode
 from support.labs import needs_lab
@@ -49,7 +50,7 @@ WAYS = [
 @pytest.fixture(scope="module")
 def lab() -> Iterator[Lab]:
     """A lab that has a second machine, where there can be one."""
-    with receivers.open_lab() as lab:
+    with receiving_lab() as lab:
         yield lab
 
 
