@@ -22,7 +22,7 @@ from bench.contributed import check
 from bench.hosts import Team, parts_of, take
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
-from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Size, Sweep, find_sweep
+from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
 from bench.timing import timing
 from bench.where import where
 from spead_tutorial.measure.analysis import rows
@@ -112,60 +112,41 @@ def run(
     Example: python -m bench run tut-10 --only-noisy --rounds 9
     Example: python -m bench run tut-10 --hosts hosts.toml
     """
+    team, thorough = None, SIZES[size]
     if hosts is not None:
         if only_noisy or dry_run or others or shard != (1, 1):
             raise click.UsageError(
                 "--hosts goes with none of --only-noisy, --dry-run, --beside and --shard"
             )
-        return _run_on_hosts(hosts, sweeps or SWEEPS, SIZES[size], rounds, output, restart=restart,
-                             retry=retry, plot=plot)  # fmt: skip
+        team = Team(read_hosts(hosts), _say)
     installations = dict(_installation(text) for text in others)
     outcomes = set()
     with contextlib.nullcontext() if dry_run else locked(output):
         for sweep in sweeps or SWEEPS:
             path = output / _file_name(sweep, shard)
             if restart and not dry_run:
-                path.unlink(missing_ok=True)
-            plan = plan_of(sweep, SIZES[size], rounds, shard, tuple(installations))
-            plan = dataclasses.replace(plan, retry=retry)
-            if only_noisy:
-                more = SIZES[size].rounds if rounds is None else rounds
-                plan = again(plan, read(path, unfinished=True), more)
-            outcomes.add(_say_what_is_planned(sweep, plan, path, only_noisy=only_noisy))
-            if dry_run or not plan.cases:
-                continue
-            with _shown(functools.partial(_kept, plan, path)) as shown:
-                recording = settled(measure(plan, path, installations, shown, _say))
-            outcomes.add(_show_measured(sweep, recording, output, plot=plot))
-    return _worst(outcomes)
-
-
-def _run_on_hosts(
-    file: Path,
-    sweeps: Sequence[Sweep],
-    size: Size,
-    rounds: int | None,
-    output: Path,
-    *,
-    restart: bool,
-    retry: bool,
-    plot: bool,
-) -> int:
-    """Measure on many hosts: each sweep is shared by all."""
-    team = Team(read_hosts(file), _say)
-    outcomes = set()
-    with locked(output):
-        for sweep in sweeps:
-            if restart:
-                for path in (*parts_of(sweep, output), output / f"{sweep.name}.jsonl"):
-                    path.unlink(missing_ok=True)
-            click.echo(f"{sweep.name} ({sweep.about}): to {output / sweep.name}.jsonl")
-            with _shown(lambda: f"what has been taken is in {output / 'hosts'}") as shown:
-                recording = settled(
-                    team.measure(sweep, size, rounds or size.rounds, output, shown, retry=retry)
-                )
-            outcomes.add(_show_measured(sweep, recording, output, plot=plot))
-            outcomes.add(_short(_skipped(recording)))
+                for one in (path, *(parts_of(sweep, output) if team else ())):
+                    one.unlink(missing_ok=True)
+            if team is not None:
+                click.echo(f"{sweep.name} ({sweep.about}): to {path}")
+                with _shown(lambda: f"what has been taken is in {output / 'hosts'}") as shown:
+                    n = rounds or thorough.rounds
+                    recording = team.measure(sweep, thorough, n, output, shown, retry=retry)
+                outcomes.add(_short(_skipped(recording)))
+            else:
+                plan = plan_of(sweep, thorough, rounds, shard, tuple(installations))
+                plan = dataclasses.replace(plan, retry=retry)
+                if only_noisy:
+                    more = thorough.rounds if rounds is None else rounds
+                    plan = again(plan, read(path, unfinished=True), more)
+                outcomes.add(_say_what_is_planned(sweep, plan, path, only_noisy=only_noisy))
+                if dry_run or not plan.cases:
+                    continue
+                with _shown(functools.partial(_kept, plan, path)) as shown:
+                    recording = measure(plan, path, installations, shown, _say)
+            outcomes.add(_show(settled(recording)))
+            if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
+                _draw(output, output.parent / "figures", sweep.name)
     return _worst(outcomes)
 
 
@@ -185,13 +166,6 @@ def _kept(plan: Plan, path: Path) -> str:
     wanted = [step for step in plan.steps() if not step.case.timeline]
     n = len(wanted) - len(left(wanted, _read(path), retry=True))
     return f"{n} of {len(wanted)} samples have been taken: they are in {path}"
-
-
-def _show_measured(sweep: Sweep, recording: Recording, output: Path, *, plot: bool) -> int:
-    outcome = _show(recording)
-    if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
-        _draw(output, output.parent / "figures", sweep.name)
-    return outcome
 
 
 def _show(recording: Recording, more: Iterable[str] = ()) -> int:
