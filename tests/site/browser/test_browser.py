@@ -205,15 +205,6 @@ def test_the_theme_button_swaps_the_pictures_and_is_remembered(page, pages_with)
     assert themes(page) == {"only-dark"}, f"{page.url}, dark as the system"
 
 
-@pytest.mark.thorough
-def test_a_page_with_most_pictures_has_those_of_its_theme(page, pages_with):
-    *_, last = pages_with(PICTURES)
-    page.goto(last)
-    assert themes(page) == {"only-light"}, page.url
-    choose(page, "dark")
-    assert themes(page) == {"only-dark"}, page.url
-
-
 @pytest.mark.parametrize("scheme", [pytest.param("light", marks=pytest.mark.thorough), "dark"])
 def test_without_scripts_a_page_has_the_colours_that_the_system_asks_for(page, plain_page, scheme):
     names = [

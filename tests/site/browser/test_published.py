@@ -177,13 +177,6 @@ def search(page, words):
     page.wait_for_url(re.compile(r"^(?!.*search\.html)"))
 
 
-def test_search_finds_a_page_and_opens_it(online, published):
-    online.goto(latest(published, CHAPTER))
-    search(online, "heap")
-    assert online.url.startswith(latest(published, "")), online.url
-    assert "heap" in online.locator("article").inner_text().lower()
-
-
 @pytest.fixture
 def nothing(online, published):
     """What is shown at an address where there is nothing."""
