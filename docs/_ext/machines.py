@@ -9,10 +9,8 @@ has a row for each record that `bench.contributed` finds, in the order of their 
     ```{machine-ladders}
     ```
 
-has a section for each of them with its picture. Those of other machines than the reference machine
-are drawn as the site is built: nobody has to draw, or to keep, what a record says already.
-
-The setting ``machines_folder`` names another folder of records, for tests.
+has a section for each of them with its picture, which is drawn as the site is built: nobody has to
+draw, or to keep, what a record says already.
 """
 
 import html
@@ -22,7 +20,7 @@ from pathlib import Path
 from docutils import nodes
 from measured import SAYS, recording
 from measured_tables import SIZES, known, word
-from pictures import drawn, shown
+from pictures import shown
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from tables import KINDS, Table
@@ -37,7 +35,7 @@ _DRAWN = "notebooks/machines"
 #: how many streams chapter 14 has depends on the machine.
 _ONE_THREAD, _BARE = find_chapter("13"), '"one thread"'
 #: The record of each machine by a name for it.
-_RECORDS: dict[str, Path] = {}
+_RECORDS = contributed.records()
 
 
 def ends(heap_size: int) -> tuple[Chapter, Chapter]:
@@ -109,22 +107,14 @@ class MachineLadders(SphinxDirective):
         caption = f"Drawn from {{download}}`{path.name} <{here}>`"
         if path == contributed.LADDER:
             caption += ", measured on [the reference machine](#the-reference-machine)"
-            light = drawn(self.env) / "tut-ladder.svg"
-        else:
-            light = Path(self.env.srcdir, _DRAWN, name, "ladder.svg")
-            light.parent.mkdir(parents=True, exist_ok=True)
-            plots.save_for_site(light, plots.ladder, found)
+        light = Path(self.env.srcdir, _DRAWN, name, "ladder.svg")
+        light.parent.mkdir(parents=True, exist_ok=True)
+        plots.save_for_site(light, plots.ladder, found)
         section += shown(self, light, f"{caption}.")
         return section
 
 
-def _find(app: Sphinx) -> None:
-    _RECORDS.update(contributed.records(Path(app.config.machines_folder or contributed.MACHINES)))
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
-    app.add_config_value("machines_folder", "", "env", str)
-    app.connect("builder-inited", _find)
     KINDS["machines"] = machines
     app.add_directive("machine-ladders", MachineLadders)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -201,6 +201,11 @@ def test_every_picture_of_samples_answers(site):
     }
 
 
+def test_every_machine_has_a_picture(site):
+    html = (site / "machines.html").read_text()
+    assert html.count('<section id="machine-') == html.count('<figure class="picture') > 0
+
+
 def test_a_point_says_what_it_is_of(site):
     points = re.findall(r'<span class="spot"[^>]*>', (site / "results.html").read_text())
     said = [re.search(r'aria-label="([^"]*)"', one)[1] for one in points]

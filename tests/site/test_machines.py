@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of machines, with records of machines that do not exist: the reference machine's."""
+
+import json
+import re
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench import contributed
+from support.site import extension
+
+#: What each machine's record says, and how many times as fast it is as the reference machine.
+MADE_UP: dict[str, tuple[float, dict[str, Any]]] = {
+    "big-server": (3.0, {"cpu": "Made-up <Big> 64", "usable_cores": 64, "kernel": "6.2.10"}),
+    "old-laptop": (0.5, {"cpu": "Another that nobody has", "usable_cores": 4, "kernel": "5.10.1"}),
+}
+
+
+def make(path: Path, faster: float, machine: dict[str, Any]) -> Path:
+    """Write a record that is the reference machine's, but for its facts, rates and C++."""
+    lines = [json.loads(line) for line in contributed.LADDER.read_text().splitlines()]
+    lines = [one for one in lines if one.get("language") != "cpp"]
+    lines[0]["machine"] |= machine
+    for one in lines[1:]:
+        one["elapsed_ns"] = round(one["elapsed_ns"] / faster)
+    path.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory):
+    """What makes the table."""
+    module, folder = extension("machines"), tmp_path_factory.mktemp("records")
+    made = {name: make(folder / f"{name}.jsonl", *its) for name, its in MADE_UP.items()}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_RECORDS", {"reference": contributed.LADDER} | made)
+        yield module
+
+
+def columns(module: Any, language: str) -> dict[str, list[str]]:
+    """What each column says, by its head: of roles, what these say."""
+
+    def said(cell: str) -> str:
+        role = re.fullmatch(r"\{([\w-]+)\}`(.+)`", cell)
+        return module.SAYS[role[1]](role[2]).text if role else cell
+
+    heads, *rows = module.machines(language).rows
+    return {head: list(map(said, its)) for head, *its in zip(heads, *rows, strict=True)}
+
+
+def number(text: str) -> float:
+    return float(re.sub(r"\s|MB/s|%", "", text))
+
+
+def test_rates_are_of_a_machines_own_record_and_gains_do_not_depend_on_how_fast_it_is(machines):
+    for head, cells in columns(machines, "c").items():
+        if head.startswith("Chapter") and "of bare loop" not in head:
+            reference, *others = map(number, cells)
+            assert others == pytest.approx([3.0 * reference, 0.5 * reference], rel=0.01), head
+        elif "heaps of" in head:
+            assert len(set(cells)) == 1, head
+
+
+def test_the_reference_machine_is_first_and_what_a_machine_is_stands_beside_its_rates(machines):
+    found = columns(machines, "c")
+    assert found["Processor"][0].endswith("(#machine-reference) (reference)")
+    assert found["Processor"][1] == "[Made-up &lt;Big&gt; 64](#machine-big-server)"
+    assert found["Kernel"][1:] == ["6.2.10", "5.10.1"]
+    assert found["Cores"][1:] == ["64", "4"]
+
+
+def test_what_was_not_measured_is_a_dash(machines):
+    for language, is_known in (("c", True), ("cpp", False)):
+        found = columns(machines, language).items()
+        cells = {cell for head, its in found if "heaps of" in head for cell in its}
+        assert cells != {"-"} if is_known else cells == {"-"}
+
+
+def test_a_number_leads_to_the_section_of_its_machine(machines):
+    where = SimpleNamespace(
+        app=SimpleNamespace(builder=SimpleNamespace(get_relative_uri=lambda _, page: page)),
+        docname="machines", new_serialno=lambda _: 1,
+    )  # fmt: skip
+    measured = extension("measured")
+    role = measured.Measured(measured.rate)
+    role.inliner = SimpleNamespace(document=SimpleNamespace(settings=SimpleNamespace(env=where)))
+    said = []
+    for path in machines._RECORDS.values():
+        number = role._number(measured.Said("1", "sure", str(path.with_suffix(""))))
+        said += re.findall('href="([^"]+)"', number["around"][1])
+    sections = [f"machines#machine-{name}" for name in MADE_UP]
+    assert said == ["results#the-reference-machine", *sections]
