@@ -30,32 +30,21 @@ MOST_GROWTH = 1 << 20
 
 
 class Memory(Taken, frozen=True):
-    """The resident memory of a program while it ran.
+    """The resident memory of a program while it ran."""
 
-    Parameters
-    ----------
-    case : str
-        Chapter and language.
-    heaps : int
-        How many heaps it sent.
-    heap_size : int
-        Bytes of samples in a heap.
-    elapsed_ns : int or None
-        From the first heap to the last; None where it failed.
-    failure : str or None
-        Why it failed, or what it claims and the device did not count.
-    at_ns : list of int
-        When it was looked at, from its start.
-    resident_bytes : list of int
-        How much of its memory was resident then.
-    """
-
+    #: Chapter and language.
     case: str
+    #: How many heaps it sent.
     heaps: Count
+    #: Bytes of samples in a heap.
     heap_size: Count
+    #: From the first heap to the last; None where it failed.
     elapsed_ns: Count | None
+    #: Why it failed, or what it claims and the device did not count.
     failure: str | None
+    #: When it was looked at, from its start.
     at_ns: list[Count]
+    #: How much of its memory was resident then.
     resident_bytes: list[Count]
 
     @property

@@ -60,89 +60,67 @@ SIZES = {"quick": Amount(3, 300, 0.5), "full": Amount(9, 1000, 2.0), "tiny": Amo
 
 
 class Latency(records.Taken, frozen=True):
-    """One process that sent a heap, of one packet, every few milliseconds.
+    """One process that sent a heap, of one packet, every few milliseconds."""
 
-    Parameters
-    ----------
-    implementation : str
-        ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
-    variant : str
-        ``"no thread"`` for a stream without a thread of its own; or empty.
-    round : int
-        In which round it ran, from 0.
-    heap_size : int
-        Bytes of samples in a heap.
-    latency_ns : list of int
-        Of each heap the time from just before it was queued until the kernel had received its
-        packet, over loopback. The first ``warm_up`` of the header's settings do not count.
-    failure : str or None
-        Why there are none.
-    """
-
+    #: ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
     implementation: str
+    #: ``"no thread"`` for a stream without a thread of its own; or empty.
     variant: str
+    #: In which round it ran, from 0.
     round: Count
+    #: Bytes of samples in a heap.
     heap_size: Count | None = None
+    #: Of each heap the time from just before it was queued until the kernel had received its
+    #: packet, over loopback. The first ``warm_up`` of the header's settings do not count.
     latency_ns: tuple[Count, ...] = ()
+    #: Why there are none.
     failure: str | None = None
 
 
 class Rate(records.Taken, frozen=True):
-    """One process that sent at a rate, as the device's counter saw it.
+    """One process that sent at a rate, as the device's counter saw it."""
 
-    Parameters
-    ----------
-    implementation : str
-        ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
-    variant : str
-        ``"no thread"`` for a stream without a thread of its own; or empty.
-    round : int
-        In which round it ran, from 0.
-    rate : float
-        Bytes of SPEAD packets a second that it was told.
-    heaps, heap_size, packet_size : int
-        How many it sent; bytes of samples in each, and bytes of a packet at most.
-    burst_size : int
-        Bytes that the stream was to send at once, between two waits.
-    packets, spead_bytes : int
-        SPEAD packets that it sent, and their bytes.
-    counted_packets, counted_bytes : int
-        What the device counted, with the headers of UDP, IP and the link.
-    average_bytes, average_ns : int
-        SPEAD bytes after the first burst, and the time from then to the last step of the counter.
-    burst_bytes : int
-        The longest burst, at least: what a bucket that is emptied at the rate must hold for all
-        packets to pass, had every step of the counter been as early, or as late, as it can have
-        been for the bucket to be small.
-    burst_most_bytes : int
-        The longest burst at most: the same, for the bucket to be large.
-    steps : int
-        Steps of the counter that were seen.
-    grain_ns, longest_grain_ns : int
-        How exactly the time of a step is known: the median, and the worst.
-    failure : str or None
-        Why there is nothing of these.
-    """
-
+    #: ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
     implementation: str
+    #: ``"no thread"`` for a stream without a thread of its own; or empty.
     variant: str
+    #: In which round it ran, from 0.
     round: Count
+    #: Bytes of SPEAD packets a second that it was told.
     rate: Number
+    #: How many it sent.
     heaps: Count | None = None
+    #: Bytes of samples in each.
     heap_size: Count | None = None
+    #: Bytes of a packet at most.
     packet_size: Count | None = None
+    #: Bytes that the stream was to send at once, between two waits.
     burst_size: Count | None = None
+    #: SPEAD packets that it sent.
     packets: Count | None = None
+    #: Their bytes.
     spead_bytes: Count | None = None
+    #: What the device counted.
     counted_packets: Count | None = None
+    #: What it counted, with the headers of UDP, IP and the link.
     counted_bytes: Count | None = None
+    #: SPEAD bytes after the first burst.
     average_bytes: Count | None = None
+    #: The time from then to the last step of the counter.
     average_ns: Count | None = None
-    burst_bytes: int | None = None  # seen too roughly to say anything, it may be below zero
+    #: The longest burst, at least: what a bucket that is emptied at the rate must hold for all
+    #: packets to pass, had every step of the counter been as early, or as late, as it can have
+    #: been for the bucket to be small. Seen too roughly to say anything, it may be below zero.
+    burst_bytes: int | None = None
+    #: The longest burst at most: the same, for the bucket to be large.
     burst_most_bytes: Count | None = None
+    #: Steps of the counter that were seen.
     steps: Count | None = None
+    #: How exactly the time of a step is known: the median.
     grain_ns: Count | None = None
+    #: The same of the step whose time is known worst.
     longest_grain_ns: Count | None = None
+    #: Why there is nothing of these.
     failure: str | None = None
 
 

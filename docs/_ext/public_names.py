@@ -84,7 +84,7 @@ def _member(owner: type, name: str) -> tuple[str, str] | None:
     """Return how to write a member of a class: as a link to where it is documented, or not."""
     for cls in owner.__mro__:
         if name in vars(cls):
-            documented = inspect.getdoc(vars(cls)[name]) or _comment(cls.__module__, cls, name)
+            documented = inspect.getdoc(vars(cls)[name]) or comment_on(cls.__module__, cls, name)
             plain = inspect.ismemberdescriptor(vars(cls)[name])
             if cls in _class_names() and documented and not plain:
                 return "link", f"{_class_names()[cls]}.{name}"
@@ -92,7 +92,7 @@ def _member(owner: type, name: str) -> tuple[str, str] | None:
     return None
 
 
-def _comment(module: str, owner: type | None, name: str) -> list[str]:
+def comment_on(module: str, owner: type | None, name: str) -> list[str]:
     """Return what a comment that begins with ``#:`` says of a name."""
     try:
         comments = ModuleAnalyzer.for_module(module).find_attr_docs()
@@ -192,7 +192,7 @@ def complete(app: Sphinx, what: str, name: str, thing: Any, options: Any, lines:
             for module in list(sys.modules.values())
             if getattr(module, "__name__", "").startswith("spead_tutorial")
             and vars(module).get(last) is thing
-            and (comment := _comment(module.__name__, None, last))
+            and (comment := comment_on(module.__name__, None, last))
         ]
         lines[:] = said[0] if said else []
         if not said:

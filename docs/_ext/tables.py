@@ -11,7 +11,7 @@ shows a table of one of these kinds, and of those of ``measured_tables.py``:
         1 | what it is about            a line says it
     make-targets            what ``make help`` lists
     fields NAME             the fields of a class: types from its annotations, meanings from its
-                            docstring
+                            docstring, or from the comments on them
 
 And
 
@@ -47,7 +47,7 @@ from docutils import nodes
 from docutils.parsers.rst import directives
 from listings import ROOT, chapter_page
 from numpydoc.docscrape import NumpyDocString
-from public_names import linked
+from public_names import comment_on, linked
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -143,7 +143,8 @@ def fields(full_name: str) -> Table:
     }
     hints = typing.get_type_hints(cls)
     there = {field: hints[field] for field in inspect.get_annotations(cls) if field[0] != "_"}
-    if said.keys() != there.keys():
+    said = said or {field: " ".join(comment_on(module, cls, field)).strip() for field in there}
+    if said.keys() != there.keys() or not all(said.values()):
         raise ValueError(f"the docstring of {name} and its fields differ")
     rows = [("Field, type, unit", "Meaning")]
     for field, hint in there.items():
