@@ -10,8 +10,8 @@ shows a table of one of these kinds, and of those of ``measured_tables.py``:
     chapters                what each changes, as the catalogue says it; of one without a program
         1 | what it is about            a line says it
     make-targets            what ``make help`` lists
-    fields NAME             the fields of a class: types from its annotations, meanings from its
-                            docstring, or from the comments on them
+    fields NAME             the fields of a class: types from its annotations, meanings from the
+                            comments on them, or on those of a sample that are called alike
 
 And
 
@@ -46,12 +46,12 @@ from typing import Any
 from docutils import nodes
 from docutils.parsers.rst import directives
 from listings import ROOT, chapter_page
-from numpydoc.docscrape import NumpyDocString
 from public_names import comment_on, linked
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS
+from spead_tutorial.measure.records import Sample
 
 EXAMPLES = ROOT / "docs" / "examples"
 _PATIENCE_S = 60
@@ -136,19 +136,14 @@ def fields(full_name: str) -> Table:
     """Return the fields of a class, without those of its bases."""
     module, _, name = full_name.rpartition(".")
     cls = getattr(importlib.import_module(module), name)
-    said = {
-        field_name.strip(): " ".join(parameter.desc)
-        for parameter in NumpyDocString(inspect.getdoc(cls) or "")["Parameters"]
-        for field_name in parameter.name.split(",")
-    }
     hints = typing.get_type_hints(cls)
     there = {field: hints[field] for field in inspect.get_annotations(cls) if field[0] != "_"}
-    said = said or {field: " ".join(comment_on(module, cls, field)).strip() for field in there}
-    if said.keys() != there.keys() or not all(said.values()):
-        raise ValueError(f"the docstring of {name} and its fields differ")
     rows = [("Field, type, unit", "Meaning")]
     for field, hint in there.items():
-        (meaning,) = linked([said[field]], full_name, set(there))
+        said = [comment_on(owner.__module__, owner, field) for owner in (cls, Sample)]
+        if not any(said):
+            raise ValueError(f"{name}.{field} has no comment that begins with #:")
+        (meaning,) = linked([" ".join(said[0] or said[1]).strip()], full_name, set(there))
         unit = [unit for end, unit in _UNITS.items() if field.endswith(end)]
         rows.append((f"``{field}``\n{', '.join([_type(hint), *unit[:1]])}", meaning))
     return Table(rows, widths=(35, 65))

@@ -104,39 +104,26 @@ class Header(
     tag_field="record",
     tag="header",
 ):
-    """Where, when and with what the samples were taken.
+    """Where, when and with what the samples were taken."""
 
-    Parameters
-    ----------
-    tool : str
-        ``"spead_tutorial"``.
-    schema : int
-        The version of this format.
-    experiment : str
-        What was measured: ``"tour"``, or the name of a sweep.
-    time : str
-        When it began: ISO 8601, UTC.
-    machine : dict
-        Facts of the machine, by name.
-    lab : dict
-        The device that was sent to: its ``kind`` and ``mtu``, and what else
-        `spead_tutorial.lab.Lab.facts` says.
-    settings : dict
-        What the experiment was told, such as its ``rounds`` and the ``seed`` of their order.
-    versions : dict
-        Of the software, by name.
-    revision : str or None
-        Revision of the source, with a ``+`` where it was changed; None where not known.
-    """
-
+    #: ``"spead_tutorial"``.
     tool: Literal["spead_tutorial"] = "spead_tutorial"
+    #: The version of this format.
     schema: Annotated[int, msgspec.Meta(ge=1, le=SCHEMA)] = SCHEMA
+    #: What was measured: ``"tour"``, or the name of a sweep.
     experiment: str
+    #: When it began: ISO 8601, UTC.
     time: str
+    #: Facts of the machine, by name.
     machine: dict[str, Any]
+    #: The device that was sent to: its ``kind`` and ``mtu``, and what else
+    #: `spead_tutorial.lab.Lab.facts` says.
     lab: dict[str, Any]
+    #: What the experiment was told, such as its ``rounds`` and the ``seed`` of their order.
     settings: dict[str, Any]
+    #: Of the software, by name.
     versions: dict[str, str | None]
+    #: Revision of the source, with a ``+`` where it was changed; None where not known.
     revision: str | None = None
 
     def __post_init__(self) -> None:
@@ -196,15 +183,10 @@ class Taken(
     tag_field="record",
     tag=str.lower,
 ):
-    """What a line of a recording holds that is no header.
+    """What a line of a recording holds that is no header."""
 
-    Parameters
-    ----------
-    source : int
-        Which of the recording's headers it belongs to, counted from 0. It is not written: the
-        position in the file says it.
-    """
-
+    #: Which of the recording's headers it belongs to, counted from 0. It is not written: the
+    #: position in the file says it.
     source: Count = 0
 
     #: The fields that no two lines of a recording share, whichever headers they are below.
@@ -224,109 +206,74 @@ class Sample(Taken, frozen=True, kw_only=True):
     """One run of one program: what those of senders and of receivers have in common.
 
     What is None is not known: the program failed, or does not count it.
-
-    Parameters
-    ----------
-    case : str
-        Which point of the experiment it is a sample of.
-    round : int
-        In which round it was taken, from 0.
-    warm_up : bool
-        Whether it is not to be counted.
-    run : int
-        Which run it is of a search for the highest rate without loss, from 0: one round of a case
-        has several. Of all else it is 0.
-    attempt : int
-        How often the same round of the same case had been tried before. A sample takes the place
-        of those that it repeats, which failed, and which the file keeps.
-    implementation : str
-        ``"ours"``, ``"spead2"``, ``"ceiling"``, or the name given to another installation.
-    variant : str
-        What else was different from the plain program, such as ``"huge pages"``; or empty.
-    chapter : int
-        Number of the chapter that was run, or that the program is a step to.
-    program : str
-        Name of the program that was run.
-    language : str
-        One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
-    random : bool
-        Whether its samples were random instead of a fill.
-    streams : int
-        How many streams sent at once.
-    heaps : int
-        How many heaps it was to send.
-    heap_size : int
-        Bytes of samples in a heap.
-    packet_size : int
-        Bytes of a packet at most, UDP and IP headers not counted.
-    device : str
-        What it sent to: the name of the device, or a host outside a lab.
-    kind : str
-        Kind of the device, such as ``"dummy"``, ``"ifb"`` or ``"loopback"``.
-    failure : str or None
-        Why it has no rate: what was expected and what was seen. None where all is well.
-    elapsed_ns : int or None
-        Time from the first heap to the last.
-    payload_bytes : int or None
-        Bytes of samples that were sent.
-    spead_bytes : int or None
-        Bytes of the packets they were sent in, UDP and IP headers not counted.
-    packets : int or None
-        Packets that the stream handed to the kernel.
-    messages : int or None
-        Messages that the kernel took; segmentation offload puts several packets into one.
-    received_packets : int or None
-        Packets that the listener got, or the receiver that was measured.
-    received_dropped : int or None
-        Packets that its socket had no room for.
-    cpu_user_ns : int or None
-        CPU time that the process used itself in that time.
-    cpu_system_ns : int or None
-        CPU time that the kernel used for the process in that time.
-    program_cpu_ns : int or None
-        The part of the CPU time that the program's own thread used. The rest is that of its other
-        threads, of which the stream's is one.
-    page_faults : int or None
-        Page faults of the process in that time.
-    context_switches : int or None
-        Context switches of the process in that time.
-    steal_ns : int or None
-        Time that the hypervisor gave to others, of all cores, while the program ran.
-    load : float or None
-        Load average of the last minute, before it ran: processes that ran or wanted to.
     """
 
+    #: Which point of the experiment it is a sample of.
     case: str
+    #: In which round it was taken, from 0.
     round: _Rounds
+    #: Whether it is not to be counted.
     warm_up: bool
+    #: Which run it is of a search for the highest rate without loss, from 0: one round of a case
+    #: has several. Of all else it is 0.
     run: Count = 0
+    #: How often the same round of the same case had been tried before. A sample takes the place of
+    #: those that it repeats, which failed, and which the file keeps.
     attempt: Count = 0
+    #: ``"ours"``, ``"spead2"``, ``"ceiling"``, or the name given to another installation.
     implementation: str
+    #: What else was different from the plain program, such as ``"huge pages"``; or empty.
     variant: str = ""
+    #: Number of the chapter that was run, or that the program is a step to.
     chapter: Count
+    #: Name of the program that was run.
     program: str
+    #: One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
     language: str
+    #: Whether its samples were random instead of a fill.
     random: bool
+    #: How many streams sent at once.
     streams: Count = 1
+    #: How many heaps it was to send.
     heaps: Positive
+    #: Bytes of samples in a heap.
     heap_size: Positive
+    #: Bytes of a packet at most, UDP and IP headers not counted.
     packet_size: Count
+    #: What it sent to: the name of the device, or a host outside a lab.
     device: str
+    #: Kind of the device, such as ``"dummy"``, ``"ifb"`` or ``"loopback"``.
     kind: str
+    #: Why it has no rate: what was expected and what was seen. None where all is well.
     failure: str | None = None
+    #: Time from the first heap to the last.
     elapsed_ns: Count | None = None
+    #: Bytes of samples that were sent.
     payload_bytes: Count | None = None
+    #: Bytes of the packets they were sent in, UDP and IP headers not counted.
     spead_bytes: Count | None = None
+    #: Packets that the stream handed to the kernel.
     packets: Count | None = None
+    #: Messages that the kernel took; segmentation offload puts several packets into one.
     messages: Count | None = None
+    #: Packets that the listener got, or the receiver that was measured.
     received_packets: Count | None = None
+    #: Packets that its socket had no room for.
     received_dropped: Count | None = None
+    #: CPU time that the process used itself in that time.
     cpu_user_ns: Count | None = None
+    #: CPU time that the kernel used for the process in that time.
     cpu_system_ns: Count | None = None
+    #: The part of the CPU time that the program's own thread used. The rest is that of its other
+    #: threads, of which the stream's is one.
     program_cpu_ns: Count | None = None
+    #: Page faults of the process in that time.
     page_faults: Count | None = None
+    #: Context switches of the process in that time.
     context_switches: Count | None = None
+    #: Time that the hypervisor gave to others, of all cores, while the program ran.
     steal_ns: Count | None = None
+    #: Load average of the last minute, before it ran: processes that ran or wanted to.
     load: Number | None = None
 
     _own = ("case", "round", "warm_up", "run", "attempt")
@@ -346,42 +293,28 @@ class Sample(Taken, frozen=True, kw_only=True):
 
 
 class Sent(Sample, frozen=True, kw_only=True):
-    """One run of a sender.
+    """One run of a sender."""
 
-    Parameters
-    ----------
-    send_calls : int or None
-        System calls made to send them.
-    waits : int or None
-        Times the socket was full and had to be waited for.
-    errors : int or None
-        Packets that failed.
-    counted_packets : int or None
-        Packets that the device counted; a message with several packets is one to it.
-    counted_bytes : int or None
-        Bytes that the device counted, the headers of UDP, IP and the link included.
-    icmp_errors : int or None
-        On loopback: messages that came back, without a listener.
-    looking_ns : int or None
-        Time in which the stream's thread did not sleep, but looked whether there was more to do,
-        from when the stream was made: CPU time that is no work.
-    waiting_looking_ns : int or None
-        The same of the program's own thread, as it waited.
-    zero_copy_messages : int or None
-        Messages that the kernel was to read in place.
-    zero_copy_copied : int or None
-        Those of them that it copied after all.
-    """
-
+    #: System calls made to send them.
     send_calls: Count | None = None
+    #: Times the socket was full and had to be waited for.
     waits: Count | None = None
+    #: Packets that failed.
     errors: Count | None = None
+    #: Packets that the device counted; a message with several packets is one to it.
     counted_packets: Count | None = None
+    #: Bytes that the device counted, the headers of UDP, IP and the link included.
     counted_bytes: Count | None = None
+    #: On loopback: messages that came back, without a listener.
     icmp_errors: Count | None = None
+    #: Time in which the stream's thread did not sleep, but looked whether there was more to do,
+    #: from when the stream was made: CPU time that is no work.
     looking_ns: Count | None = None
+    #: The same of the program's own thread, as it waited.
     waiting_looking_ns: Count | None = None
+    #: Messages that the kernel was to read in place.
     zero_copy_messages: Count | None = None
+    #: Those of them that it copied after all.
     zero_copy_copied: Count | None = None
 
 
@@ -390,48 +323,33 @@ class Received(Sample, frozen=True, kw_only=True):
 
     Its payload is that of the heaps of which all came, its CPU time the receiver's, and its time
     ends when nothing is left in its socket.
-
-    Parameters
-    ----------
-    received_heaps : int or None
-        Heaps of which all came.
-    peak_memory_bytes : int or None
-        The most memory that the receiver has had.
-    asked_bytes_per_s : float or None
-        Where the highest rate without loss is looked for: the payload in a second that the sender
-        was to send. Then the time is that of sending, and ``heaps`` are those that were sent in it.
-    pool_empty : int or None
-        Heaps that a receiver's pool had no buffer for, and that got new memory.
-    pool_most_in_use : int or None
-        The most buffers that were in use at once, new memory included.
-    lost_packets : int or None
-        Packets that never reached the receiver's machine.
-    incomplete_packets : int or None
-        Packets that the receiver got, of heaps that something else is missing of.
-    ring_dropped_packets : int or None
-        Packets of heaps that were complete, and that the receiver's full ring dropped.
-    ring_waits : int or None
-        How often the receiver waited until its program took a heap out of the full ring.
-    longest_ring_wait_ns : int or None
-        The longest of these waits.
-    socket_buffer_bytes : int or None
-        What the receiver's socket has room for, with what the kernel needs besides.
-    lateness_ns : int or None
-        Where heaps are sent one by one: the median time from a heap's last packet until its result
-        is there.
     """
 
+    #: Heaps of which all came.
     received_heaps: Count | None = None
+    #: The most memory that the receiver has had.
     peak_memory_bytes: Count | None = None
+    #: Where the highest rate without loss is looked for: the payload in a second that the sender
+    #: was to send. Then the time is that of sending, and ``heaps`` are those that were sent in it.
     asked_bytes_per_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
+    #: Heaps that a receiver's pool had no buffer for, and that got new memory.
     pool_empty: Count | None = None
+    #: The most buffers that were in use at once, new memory included.
     pool_most_in_use: Count | None = None
+    #: Packets that never reached the receiver's machine.
     lost_packets: Count | None = None
+    #: Packets that the receiver got, of heaps that something else is missing of.
     incomplete_packets: Count | None = None
+    #: Packets of heaps that were complete, and that the receiver's full ring dropped.
     ring_dropped_packets: Count | None = None
+    #: How often the receiver waited until its program took a heap out of the full ring.
     ring_waits: Count | None = None
+    #: The longest of these waits.
     longest_ring_wait_ns: Count | None = None
+    #: What the receiver's socket has room for, with what the kernel needs besides.
     socket_buffer_bytes: Count | None = None
+    #: Where heaps are sent one by one: the median time from a heap's last packet until its result
+    #: is there.
     lateness_ns: int | None = None
 
 
@@ -439,23 +357,6 @@ class Timeline(Taken, frozen=True):
     """When each heap of a run was prepared and sent: ns since the first was begun.
 
     All times are tuples with an element for each heap, in the order of sending.
-
-    Parameters
-    ----------
-    prepare_ns : tuple of int
-        When its preparation began.
-    queued_ns : tuple of int
-        When it had been prepared and was given to the stream.
-    first_packet_ns : tuple of int
-        When the stream's thread was about to hand its first packet to the kernel.
-    last_packet_ns : tuple of int
-        When that thread had handed over its last packet.
-    completed_ns : tuple of int
-        When the stream let go of it.
-    resumed_ns : tuple of int
-        When the program went on after it had waited for it.
-    case, program, language, random, heap_size, packet_size, variant : as there
-        As for `Sample`.
     """
 
     case: str
@@ -464,11 +365,17 @@ class Timeline(Taken, frozen=True):
     random: bool
     heap_size: Count
     packet_size: Count
+    #: When its preparation began.
     prepare_ns: tuple[Count, ...]
+    #: When it had been prepared and was given to the stream.
     queued_ns: tuple[Count, ...]
+    #: When the stream's thread was about to hand its first packet to the kernel.
     first_packet_ns: tuple[Count, ...]
+    #: When that thread had handed over its last packet.
     last_packet_ns: tuple[Count, ...]
+    #: When the stream let go of it.
     completed_ns: tuple[Count, ...]
+    #: When the program went on after it had waited for it.
     resumed_ns: tuple[Count, ...]
     variant: str = ""
 
@@ -485,21 +392,6 @@ class Split(Taken, frozen=True):
 
     Looking slows a program down. So its shares are to be multiplied with the time of the samples of
     the same case, which was not looked at.
-
-    Parameters
-    ----------
-    elapsed_ns : int or None
-        From the first heap to the last, with someone looking. None where it failed.
-    own : dict
-        How often the program's own thread was found at each part of the work.
-    others : dict
-        The same of all its other threads together, of which the stream's is one.
-    unsorted : dict
-        The functions that most of the part ``"other"`` was found in, and how often.
-    failure : str or None
-        Why there is nothing of these.
-    case, round, program, language, heaps, heap_size : as there
-        As for `Sample`.
     """
 
     case: str
@@ -508,10 +400,15 @@ class Split(Taken, frozen=True):
     language: str
     heaps: Positive
     heap_size: Positive
+    #: From the first heap to the last, with someone looking. None where it failed.
     elapsed_ns: Count | None = None
+    #: How often the program's own thread was found at each part of the work.
     own: dict[str, Count] = {}
+    #: The same of all its other threads together, of which the stream's is one.
     others: dict[str, Count] = {}
+    #: The functions that most of the part ``"other"`` was found in, and how often.
     unsorted: dict[str, Count] = {}
+    #: Why there is nothing of these.
     failure: str | None = None
 
     _own = ("case", "round")
@@ -521,21 +418,6 @@ class Spacing(Taken, frozen=True):
     """When each message of one run left: what the device got at once, of one packet or several.
 
     Those are its messages from the middle of the run. Tuples have an element for each of them.
-
-    Parameters
-    ----------
-    cores : tuple of int
-        To which the program's thread and the stream's were pinned; empty where to none.
-    heaps : tuple of int
-        To which heap it belongs, counted from the run's first, which is 0.
-    time_ns : tuple of int
-        When the device got it, by the kernel's clock, since it got the first of these.
-    message_bytes : tuple of int
-        Bytes of its packets, UDP and IP headers not counted.
-    failure : str or None
-        Why there are none.
-    program, language, random, variant, round, heap_size, packet_size : as there
-        As for `Sample`.
     """
 
     program: str
@@ -545,10 +427,15 @@ class Spacing(Taken, frozen=True):
     round: _Rounds
     heap_size: Count
     packet_size: Count
+    #: To which the program's thread and the stream's were pinned; empty where to none.
     cores: tuple[Count, ...] = ()
+    #: To which heap it belongs, counted from the run's first, which is 0.
     heaps: tuple[Count, ...] = ()
+    #: When the device got it, by the kernel's clock, since it got the first of these.
     time_ns: tuple[Count, ...] = ()
+    #: Bytes of its packets, UDP and IP headers not counted.
     message_bytes: tuple[Count, ...] = ()
+    #: Why there are none.
     failure: str | None = None
 
     _own = ("program", "language", "random", "variant", "round", "heap_size", "packet_size")
