@@ -73,6 +73,7 @@ _FLAGS = {
 _SPOIL = ("--lose", "1009", "--swap", "997")
 #: Sockets that are made to find one for each of a receiver's.
 _MOST_FLOWS = 256
+_OF_POOL = ("page_faults", "pool_empty", "pool_most_in_use")
 _PIDFD_GETFD = 438
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -352,17 +353,12 @@ def _take_delivery(lab: Lab, step: Step, receiver: Receiver, heaps: int) -> Rece
     measured: dict[str, Any] = {}
     received, sent = done.received.said, done.sent.said
     if received and sent:
-        measured = {
-            "elapsed_ns": sent["elapsed_ns"],
+        measured = {name: sent[name] for name in delivery.OF_SENDER}
+        measured |= {name: received[name] for name in _OF_POOL}
+        measured |= {
             "payload_bytes": received["heaps_complete"] * case.heap_size,
-            "spead_bytes": sent["spead_bytes"],
-            "packets": sent["packets"],
-            "messages": sent["messages"],
-            "page_faults": received["page_faults"],
             "received_packets": received["socket_datagrams"],
             "received_dropped": sent["packets"] - received["socket_datagrams"],
             "received_heaps": received["heaps_complete"],
-            "pool_empty": received["pool_empty"],
-            "pool_most_in_use": received["pool_most_in_use"],
         }
     return begun.received(heaps, receiver.number, (lab.device, lab.kind), wrong, measured)

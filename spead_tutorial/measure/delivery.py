@@ -121,7 +121,7 @@ def deliver(
 NO_ACCOUNT = "it printed no account of its packets: end it with report()"
 
 _LOST = 1  # the status of a receiver to which heaps are missing
-_OF_SENDER = ("elapsed_ns", "spead_bytes", "packets", "messages")
+OF_SENDER = ("elapsed_ns", "spead_bytes", "packets", "messages")
 _OF_RECEIVER = (
     "cpu_user_ns",
     "cpu_system_ns",
@@ -202,7 +202,7 @@ def _counts(
 
     Of a run of a search it is that of sending, and packets are those that were sent in it.
     """
-    found: dict[str, Any] = {name: sent.get(name) for name in _OF_SENDER}
+    found: dict[str, Any] = {name: sent.get(name) for name in OF_SENDER}
     found |= {name: received.get(name) for name in _OF_RECEIVER}
     if not (sent and received):
         return found
