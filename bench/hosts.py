@@ -65,14 +65,13 @@ class Team:
         headers = self._introduced(take)
         parts = len(headers)
         begun = _Begun(sweep, output, headers)
-        cases = {
-            part: begun.wanted(cases_of(sweep, size, (part, parts))) for part in range(1, parts + 1)
-        }
-        taken = begun.recording()
-        steps = {
-            part: len(left(schedule(some, rounds, SEED), taken, retry=retry))
-            for part, some in cases.items()
-        }
+        skipped = next(iter(headers.values())).settings.get("skipped", {})
+        cases, steps = {}, {}
+        for part in range(1, parts + 1):
+            some = cases_of(sweep, size, (part, parts))
+            cases[part] = [case for case in some if case.name not in skipped]
+            taken = parse(begun.lines(cases[part]), "what was taken before")
+            steps[part] = len(left(schedule(cases[part], rounds, SEED), taken, retry=retry))
 
         def hear(host: Host, record: dict[str, Any]) -> None:
             match record:
@@ -91,11 +90,11 @@ class Team:
                         " command goes on from there"
                     )
                 given = dict(zip(self._hosts, to_do, strict=False))
-                options = ["--parts", str(parts), *["--retry"] * retry]
-                orders = {
-                    host: ([*take, *options, "--part", str(part)], begun.text(cases[part]))
-                    for host, part in given.items()
-                }
+                options = [*take, "--parts", str(parts), *["--retry"] * retry]
+                orders = {}
+                for host, part in given.items():
+                    argv = [*options, "--part", str(part)]
+                    orders[host] = argv, json.dumps(begun.lines(cases[part]))
                 self._run(orders, hear)
                 lost = [part for host, part in given.items() if host not in self._hosts]
                 to_do = lost + to_do[len(given) :]
@@ -212,19 +211,11 @@ class _Begun:
                 )
             self._lines += map(object_of, before.taken)
 
-    def wanted(self, cases: Iterable[Case]) -> list[Case]:
-        """Return those of some cases that can run on the hosts."""
-        skipped = self._header.settings.get("skipped", {})
-        return [case for case in cases if case.name not in skipped]
-
-    def recording(self) -> Recording:
-        return parse([json.dumps(line) for line in (object_of(self._header), *self._lines)], "it")
-
-    def text(self, cases: Iterable[Case]) -> str:
-        """Return what there is of some cases, as a command is told it."""
+    def lines(self, cases: Iterable[Case]) -> list[str]:
+        """Return what there is of some cases, below a header."""
         mine = {case.name for case in cases}
-        lines = [line for line in self._lines if line["case"] in mine]
-        return json.dumps([json.dumps(line) for line in (object_of(self._header), *lines)])
+        kept = [line for line in self._lines if line["case"] in mine]
+        return [json.dumps(line) for line in (object_of(self._header), *kept)]
 
     def add(self, host: Host, record: dict[str, Any]) -> None:
         """Keep a line of a host's, on the disk at once."""
