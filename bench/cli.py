@@ -337,19 +337,18 @@ def _completeness(recording: Recording, missing: int) -> str:
               help="Folder with the records.")  # fmt: skip
 @click.option("-o", "--output", type=_FOLDER, default=Path("results", "figures"),
               show_default=True, help="Folder for the pictures.")  # fmt: skip
-@click.option("--dark", is_flag=True, help="Also in the colours of a dark page.")
-def plot(sweeps: tuple[Sweep, ...], source: Path, output: Path, dark: bool) -> int:
+def plot(sweeps: tuple[Sweep, ...], source: Path, output: Path) -> int:
     """Draw the pictures of records.
 
     Example: python -m bench plot -i bench/results -o docs/figures
     """
     if not source.is_dir():
         raise RecordError(f"there is no folder {source}: python -m bench run makes one")
-    return _draw(source, output, *(sweep.name for sweep in sweeps), dark=dark)
+    return _draw(source, output, *(sweep.name for sweep in sweeps))
 
 
-def _draw(source: Path, output: Path, *names: str, dark: bool = False) -> int:
-    drawn, problems = figures.draw(source, output, names, dark=dark)
+def _draw(source: Path, output: Path, *names: str) -> int:
+    drawn, problems = figures.draw(source, output, names)
     for path in drawn:
         click.echo(path)
     for problem in problems:

@@ -324,10 +324,8 @@ PICTURES = (
 )
 
 
-def draw(
-    source: Path, output: Path, sweeps: Iterable[str] = (), *, dark: bool = False
-) -> tuple[list[Path], list[str]]:
-    """Draw the pictures of a folder's records; if asked, in the colours of a dark page, too."""
+def draw(source: Path, output: Path, sweeps: Iterable[str] = ()) -> tuple[list[Path], list[str]]:
+    """Draw the pictures of a folder's records."""
     wanted = tuple(sweeps)
     drawn: list[Path] = []
     problems: list[str] = []
@@ -338,11 +336,8 @@ def draw(
             continue
         try:
             name, recording = output / picture.name, read(record)
-            if dark:
-                drawn += plots.save(name, picture.draw, recording)
-            else:
-                name.write_bytes(plots.render(picture.draw, recording, plots.LIGHT))
-                drawn.append(name)
+            name.write_bytes(plots.render(picture.draw, recording, plots.LIGHT))
+            drawn.append(name)
         except (RecordError, ValueError, plots.MissingError) as error:
             problems.append(f"{picture.name}: {error}")
     return drawn, problems
