@@ -109,17 +109,6 @@ def keys_of(sweep: Sweep) -> Counter[tuple[str, int, bool]]:
     return Counter(step.key for step in plan_of(sweep, SIZES["tiny"], 1).steps())
 
 
-def test_ctrl_c_says_where_what_was_taken_is(place, monkeypatch):
-    def interrupted(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(hosts.Team, "measure", interrupted)
-    done = bench(*place.argv('name = "a"\n'))
-    assert done.returncode == 130
-    kept = f"what has been taken is in {place.output}/hosts, and the same command goes on"
-    assert done.stderr == f"\n{kept} from there\n\npython -m bench: interrupted\n"
-
-
 def test_hosts_that_cannot_be_reached_are_named_one_by_one(place):
     nowhere = f'folder = "{place.folder}"\npython = "python"\n'
     done = bench(*place.argv(f'name = "a"\n{nowhere}'))

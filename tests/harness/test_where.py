@@ -14,10 +14,9 @@ from bench import perf, where
 from spead_tutorial.measure import records
 from spead_tutorial.measure.analysis import PARTS, Kind, split_times
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.measure.records import Recording, Split
 from support.bench import bench, fails, succeeds
 from support.labs import needs_lab
-from support.records import HEADER, SAMPLE
+from support.recordings import TEN, make_where
 
 #: What ``perf script`` writes of two looks: one in the kernel, and one in a program.
 WRITTEN = """\
@@ -176,35 +175,16 @@ def test_what_comes_before_the_first_send_and_after_the_last_does_not_count():
     assert where.sorted_out([look(1, "p:eval")]) == ({}, {}, {})
 
 
-def made(round_: int = 0) -> Recording:
-    """10 heaps, 1000 ns from one to the next: the program runs for 400, the stream for 800."""
-    sample = replace(
-        SAMPLE,
-        round=round_,
-        heaps=10,
-        elapsed_ns=10_000,
-        program_cpu_ns=4_000,
-        cpu_user_ns=7_000,
-        cpu_system_ns=5_000,
-    )
-    split = Split(
-        sample.case, round_, sample.program, "c", 10, sample.heap_size, 12_000,
-        own={"fill": 3, "queue": 1}, others={"copy": 6, "stack": 2},
-    )  # fmt: skip
-    return Recording(HEADER, (sample,), splits=(split,))
-
-
 def test_shares_of_the_one_run_split_the_time_of_the_other():
-    ((kind, (own, stream)),) = split_times(made()).items()
-    assert kind == Kind(1 << 20, "tut_6_send_pktsize", "c")
-    assert {part: x.median for part, x in own.parts.items()} == {"fill": 300, "queue": 100}
-    assert {part: x.median for part, x in stream.parts.items()} == {"copy": 600, "stack": 200}
-    assert (own.own, own.elapsed.median, own.busy_ns, own.idle_ns) == (True, 1000, 400, 600)
-    assert (stream.own, stream.busy_ns, stream.idle_ns) == (False, 800, 200)
+    own, stream = split_times(make_where())[Kind(8 << 10, TEN, "c")]
+    assert (own.own, own.elapsed.median, own.busy_ns, own.idle_ns) == (True, 2000, 1000, 1000)
+    assert (stream.own, stream.busy_ns, stream.idle_ns) == (False, 1500, 500)
+    found = {part: x.median for part, x in stream.parts.items()}
+    assert found == {"packetizing": 60, "copy": 600, "stack": 750, "looking": 90}
 
 
-def test_a_failed_run_splits_nothing_and_a_record_of_them_says_what_to_run():
-    recording = made()
-    failed = replace(recording.splits[0], failure="it failed")
+def test_failed_runs_split_nothing_and_a_record_of_them_says_what_to_run():
+    made = make_where()
+    failed = tuple(replace(one, failure="it failed") for one in made.splits)
     with pytest.raises(ValueError, match="no splits: python -m bench where"):
-        split_times(dataclasses.replace(recording, splits=(failed,)))
+        split_times(dataclasses.replace(made, splits=failed))
