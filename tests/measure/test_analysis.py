@@ -9,6 +9,8 @@ from bench.timing import bursts
 from spead_tutorial.measure.analysis import (
     burst,
     first_steady,
+    others_busy,
+    program_busy,
     sending,
     shares,
     silence,
@@ -17,7 +19,7 @@ from spead_tutorial.measure.analysis import (
 )
 from spead_tutorial.measure.records import Timeline
 from support.recordings import make_timeline
-from support.records import make_spacing
+from support.records import SAMPLE, make_spacing
 
 MS, US, KIB = 1_000_000, 1000, 1 << 10
 #: Two heaps, one prepared while the other is sent.
@@ -93,6 +95,17 @@ def test_what_goes_on_when_the_first_heap_that_counts_is_begun_counts_from_there
     assert one.first_packet_ns[3] <= begin < one.last_packet_ns[3]
     assert shares(one).sending == pytest.approx(1)
     assert end == one.resumed_ns[-1]
+
+
+@pytest.mark.parametrize(
+    ("program_ns", "looked_ns", "waiting_ns", "busy"),
+    [(700, 100, 200, (0.5, 0.7)), (999, 501, None, (0.999, 0.0)), (0, None, 9, (0.0, 1.5))],
+)
+def test_a_thread_is_busy_when_it_neither_waits_nor_looks(program_ns, looked_ns, waiting_ns, busy):
+    looking = {"looking_ns": looked_ns, "waiting_looking_ns": waiting_ns}
+    times = {"elapsed_ns": 1000, "cpu_user_ns": 900, "cpu_system_ns": 600}
+    one = replace(SAMPLE, program_cpu_ns=program_ns, **looking, **times)
+    assert (program_busy(one), others_busy(one)) == pytest.approx(busy)
 
 
 # ---- Spacing ----

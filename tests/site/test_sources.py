@@ -443,33 +443,6 @@ def test_a_share_is_that_of_the_timeline(measured):
     assert said == {"preparing": "55 %", "waiting": "36 %", "rest": "9 %", "sending": "27 %"}
 
 
-@pytest.mark.parametrize(
-    ("program_ns", "looked_ns", "waiting_ns", "program", "network"),
-    [
-        (700, 100, 200, "50 %", "70 %"),
-        (999, 501, None, "100 %", "0 %"),
-        (0, None, 9, "0 %", "150 %"),
-    ],
-)
-def test_a_thread_is_busy_when_it_neither_waits_nor_looks(
-    measured, tmp_path, program_ns, looked_ns, waiting_ns, program, network
-):
-    sample = replace(
-        chosen("c", _AFTER, "8KiB")[0],
-        elapsed_ns=1000,
-        cpu_user_ns=900,
-        cpu_system_ns=600,
-        program_cpu_ns=program_ns,
-        looking_ns=looked_ns,
-        waiting_looking_ns=waiting_ns,
-    )
-    write(tmp_path, "threads", [sample])
-    said = [
-        measured.busy(f"{thread} threads c {_AFTER} 8KiB").text for thread in ("program", "network")
-    ]
-    assert said == [program, network]
-
-
 def test_silence_and_burst_are_medians_of_the_rounds(measured):
     said = [measured.spacing(f"{field} small tut_4_send_perf random") for field in _EVEN]
     # Four messages of 64 KiB in 30 us, and then nothing for 3004.
