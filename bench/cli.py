@@ -123,7 +123,8 @@ def run(
     outcomes = set()
     with contextlib.nullcontext() if dry_run else locked(output):
         for sweep in sweeps or SWEEPS:
-            path = output / _file_name(sweep, shard)
+            part = "" if shard == (1, 1) else ".{}of{}".format(*shard)
+            path = output / f"{sweep.name}{part}.jsonl"
             if restart and not dry_run:
                 for one in (path, *(parts_of(sweep, output) if team else ())):
                     one.unlink(missing_ok=True)
@@ -199,11 +200,6 @@ def _installation(text: str) -> tuple[str, tuple[Path, Path]]:
     if not (equals and name.isidentifier() and python) or name in ("ours", "spead2", "ceiling"):
         raise click.UsageError(f"--beside is {text!r}: it must be like old=/path/to/bin/python")
     return name, find_installation(python)
-
-
-def _file_name(sweep: Sweep, shard: tuple[int, int]) -> str:
-    part, parts = shard
-    return f"{sweep.name}.jsonl" if parts == 1 else f"{sweep.name}.{part}of{parts}.jsonl"
 
 
 def _say_what_is_planned(sweep: Sweep, plan: Plan, path: Path, *, only_noisy: bool) -> int:

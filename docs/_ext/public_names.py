@@ -259,17 +259,12 @@ def inherit(
     return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", target, node, inner)
 
 
-def aliases() -> dict[str, str]:
-    """Return what numpydoc is to link in the types of parameters: our own classes alone."""
+def tell_numpydoc(app: Sphinx, config: Config) -> None:
+    """Have the types of parameters linked that are our own classes, and no others."""
     own = {
         short: full for short, full in _by_short_name().items() if isinstance(public()[full], type)
     }
-    return {word: word for word in DEFAULT_LINKS} | own
-
-
-def tell_numpydoc(app: Sphinx, config: Config) -> None:
-    """Have the types of parameters linked."""
-    config.numpydoc_xref_aliases = aliases()
+    config.numpydoc_xref_aliases = {word: word for word in DEFAULT_LINKS} | own
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

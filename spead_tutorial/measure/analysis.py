@@ -55,7 +55,9 @@ class Row:
     @property
     def calls_per_heap(self) -> float | None:
         """Median system calls to send for each heap."""
-        return self.middle(_calls_per_heap)
+        return self.middle(
+            lambda one: _ratio(one.send_calls, one.heaps) if isinstance(one, Sent) else None
+        )
 
     @property
     def faults_per_heap(self) -> float | None:
@@ -71,10 +73,6 @@ class Row:
     def others_busy(self) -> float | None:
         """Median share of the time in which its other threads worked, all together."""
         return self.middle(others_busy)
-
-
-def _calls_per_heap(sample: Sample) -> float | None:
-    return _ratio(sample.send_calls, sample.heaps) if isinstance(sample, Sent) else None
 
 
 def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:

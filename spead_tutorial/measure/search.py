@@ -68,11 +68,6 @@ def is_search(sample: Sample) -> TypeGuard[Received]:
     return isinstance(sample, Received) and sample.asked_bytes_per_s is not None
 
 
-def criterion_of(sample: Sample) -> Criterion:
-    """Return by what its search is judged."""
-    return ROUGH if sample.warm_up else THOROUGH
-
-
 def lost(run: Received) -> bool:
     """Return whether anything was lost in a run: a packet, or a heap."""
     return bool(run.received_dropped) or run.received_heaps != run.heaps
@@ -146,7 +141,8 @@ def next_rate(runs: Sequence[Received], start: float, criterion: Criterion) -> f
     best = _best(verdicts)
     if best is None:
         return least / 2 if least is not None and least / 2 >= criterion.lowest else None
-    if fell_short(_middle(by_rate[best][-criterion.runs :])) or _is_near(best, least, criterion):
+    is_near = least is not None and least / best <= criterion.narrow * (1 + 1e-6)
+    if is_near or fell_short(_middle(by_rate[best][-criterion.runs :])):
         return best if verdicts[best] is _Verdict.PASSED else None
     return 2 * best if least is None else math.sqrt(best * least)
 
@@ -156,10 +152,6 @@ def _best(verdicts: Mapping[float, _Verdict | None]) -> float | None:
     return max(
         (rate for rate, verdict in verdicts.items() if verdict is not _Verdict.LOST), default=None
     )
-
-
-def _is_near(best: float, least: float | None, criterion: Criterion) -> bool:
-    return least is not None and least / best <= criterion.narrow * (1 + 1e-6)
 
 
 def _by_rate(runs: Iterable[Received]) -> dict[float, list[Received]]:
@@ -190,7 +182,7 @@ def found(runs: Sequence[Received]) -> Received | None:
     failed = next((run for run in runs if run.failure is not None), None)
     if failed is not None or not runs:
         return failed
-    criterion = criterion_of(runs[0])
+    criterion = ROUGH if runs[0].warm_up else THOROUGH
     if next_rate(runs, START, criterion) is not None:
         return None
     by_rate = _by_rate(runs)
