@@ -550,17 +550,20 @@ class Writer:
         new = os.O_CREAT | os.O_TRUNC if header is not None else 0
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | new, 0o644)
         if header is not None:
-            self.begin(header)
+            self.add(header)
         else:
             _cut_last_line(self._fd)
 
-    def begin(self, header: Header) -> None:
-        """Write a header: what follows was taken there."""
-        self._write(object_of(header))
+    def add(self, what: Header | Taken) -> None:
+        """Append what was measured, or a header: what follows was taken there.
 
-    def add(self, taken: Taken) -> None:
-        """Append what was measured: it is on the disk when this returns."""
-        self._write(object_of(taken))
+        It is on the disk when this returns.
+        """
+        line = json.dumps(object_of(what), allow_nan=False).encode() + b"\n"
+        written = os.write(self._fd, line)
+        if written != len(line):
+            raise OSError(f"the disk took {written} of a record's {len(line)} bytes")
+        os.fsync(self._fd)
 
     def close(self) -> None:
         """Close the file; more than once does no harm."""
@@ -573,13 +576,6 @@ class Writer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _write(self, record: dict[str, Any]) -> None:
-        line = json.dumps(record, allow_nan=False).encode() + b"\n"
-        written = os.write(self._fd, line)
-        if written != len(line):
-            raise OSError(f"the disk took {written} of a record's {len(line)} bytes")
-        os.fsync(self._fd)
 
 
 def object_of(what: Header | Taken) -> dict[str, Any]:

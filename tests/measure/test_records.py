@@ -95,10 +95,7 @@ def test_what_was_killed_in_the_middle_of_a_line_goes_on_from_the_line_before(pa
 def test_all_kinds_of_lines_belong_to_the_header_before_them(path):
     elsewhere = replace(HEADER, machine={"cpu": "another"})
     taken = (SPLIT, SPACING, TIMELINE)
-    with Writer(path) as writer:
-        writer.begin(elsewhere)
-        for one in (of_round(1), *taken):
-            writer.add(one)
+    add(path, elsewhere, of_round(1), *taken)
     recording = read(path)
     assert recording.headers == (HEADER, elsewhere)
     assert [one.source for one in recording.samples] == [0, 1]
@@ -260,9 +257,7 @@ def test_other_lines_are_checked_as_samples_are(path, taken, field, value, words
 )
 def test_what_is_there_twice_or_repeats_nothing_is_an_error_that_says_which(path, taken, words):
     """Below another header, too, as where a file is put behind itself."""
-    with Writer(path) as writer:
-        for one in taken:
-            (writer.begin if one is HEADER else writer.add)(one)
+    add(path, *taken)
     for unfinished in (False, True):
         with pytest.raises(RecordError, match=words):
             read(path, unfinished=unfinished)

@@ -86,7 +86,7 @@ def write(path: Path, what: Recording) -> Path:
     with mock.patch("os.fsync"), Writer(path, what.header) as writer:
         for source, header in enumerate(what.headers):
             if source:
-                writer.begin(header)
+                writer.add(header)
             for one in what.taken:
                 if one.source == source:
                     writer.add(one)
