@@ -31,10 +31,10 @@ _ANY = {advice: re.compile(habit, re.I | re.M) for advice, habit in HABITS.items
 
 #: How often each habit may be there, in the order above, by the kind of file.
 MOST = {
-    # "Measured beside it" is a heading to which others link; and a file is beside another.
-    "pages": (0, 0, 0, 0, 0, 0, 2, 0),
+    # "Measured beside it" is a heading to which others link.
+    "pages": (0, 0, 0, 0, 0, 0, 1, 0),
     "chapters": (66, 1, 5, 4, 0, 3, 13, 49),
-    "source": (17, 1, 1, 5, 0, 0, 49, 7),  # in drawings, things are beside others
+    "source": (17, 1, 1, 5, 0, 0, 47, 7),  # in drawings, things are beside others
 }
 _SOURCE = (".c", ".cpp", ".h", ".hpp", ".py", ".pyi", ".pyx", ".pxi")
 #: Blocks of code, but for directives that hold text; code in a line; where links lead.

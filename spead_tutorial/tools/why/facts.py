@@ -241,7 +241,7 @@ class Socket:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Receiving:
-    """What was seen of a receiver, beside its time."""
+    """What was seen of a receiver, but for its time."""
 
     fates: Fates  # of a run with a loss
     packet_bytes: int  # within UDP

@@ -36,7 +36,7 @@ def _each(seen: Seen, per_gb: float) -> str:
     return f"{short(per_gb * _of(seen).packet_bytes / 1e9)} for each packet"
 
 
-# ---- Where they are lost, beside the socket ----
+# ---- Where they are lost, other than in the socket ----
 
 
 def device(seen: Seen, _: Distance) -> Finding | None:

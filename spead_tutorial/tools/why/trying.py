@@ -22,7 +22,7 @@ _EACH_S = 0.05
 #: What each loop sends first, to see how much it sends in that time.
 _FIRST_BYTES = 1 << 20
 _LIMIT_S = 60.0
-#: What the bare loop beside a sender sends at most.
+#: What the bare loop next to a sender sends at most.
 _BARE_BYTES, _BARE_PACKETS = 1 << 29, 1 << 18
 #: How much a heap has at most, and how many packets: all of a loop's are laid out before it begins.
 _HEAP_BYTES, _HEAP_PACKETS = 16 << 20, 1 << 14
