@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures in the page's colours, with what they show in words, and the record behind them.
 
-    ```{picture} tut-8-send-reuse-memory
+    ```{picture} tut-8-send-reuse-memory-causes
     What to see in it.
     ```
 
 is what `bench.figures` draws of a committed record: as the site is built, in all its forms.
 
-    ```{chapter-pictures}
+    ```{gallery}
     ```
 
-are those of all chapters that send, a section for each chapter.
+are all of them, or those that are named, small: each with its title, and a link to where it is
+large.
 
     ```{before-after} tut-10-send-reuse-heaps
-    What to see in the second.
+    What to see in both.
     ```
 
 is a pair in one frame, with a switch between the two that needs no script. And
@@ -25,7 +26,7 @@ is a pair in one frame, with a switch between the two that needs no script. And
 is ``diagrams/stream.svg``, dark on white paper as a file. It stands in the page itself, without the
 paper and in the page's colours.
 
-    ```{thumbnail} tut-8-send-reuse-memory
+    ```{thumbnail} tut-8-send-reuse-memory-causes
     ```
 
 is a part of either, without words, to be told from others beside it.
@@ -37,6 +38,7 @@ with a meaning in HTML.
 """
 
 import concurrent.futures
+import functools
 import html
 import json
 import re
@@ -51,7 +53,6 @@ from sphinx.util.docutils import SphinxDirective
 
 from bench import figures
 from bench.figures import FIGURES, PICTURES, RESULTS
-from spead_tutorial.chapters.catalogue import CHAPTERS
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import read
 from spead_tutorial.results import plots, units
@@ -69,7 +70,7 @@ IN_PAGES = {
 }
 #: Of a pair: the style sheet shows the one that is chosen.
 _SWITCH = (
-    '<div class="before-after"><fieldset><legend>The picture</legend>'
+    '<div class="before-after" id="picture-{0}"><fieldset><legend>The picture</legend>'
     '<label><input type="radio" name="{0}" class="is-before"> before</label>'
     '<label><input type="radio" name="{0}" class="is-after" checked> after</label></fieldset>'
 )
@@ -157,16 +158,21 @@ class Picture(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        if name not in _PICTURES:
-            raise self.error(f"there is no picture {name}: there are {', '.join(_PICTURES)}")
-        up = "../" * (self.env.docname.count("/") + 1)
-        record = f"{_PICTURES[name].sweep}.jsonl"
-        source = (
-            f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
-            " [measured](/explanation/measurements.md) on [this machine](#the-reference-machine)."
-        )
-        words = f"{' '.join(self.content)} {source}".strip()
-        return shown(self, drawn(self.env) / f"{name}.svg", words)
+        return [_raw(f'<span id="picture-{name}"></span>'), *_picture(self, name)]
+
+
+def _picture(directive: SphinxDirective, name: str) -> list[nodes.Node]:
+    """Return a picture with what the directive says of it, and the record that it is drawn from."""
+    if name not in _PICTURES:
+        raise directive.error(f"there is no picture {name}: there are {', '.join(_PICTURES)}")
+    up = "../" * (directive.env.docname.count("/") + 1)
+    record = f"{_PICTURES[name].sweep}.jsonl"
+    source = (
+        f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
+        " [measured](/explanation/measurements.md) on [this machine](#the-reference-machine)."
+    )
+    words = f"{' '.join(directive.content)} {source}".strip()
+    return shown(directive, drawn(directive.env) / f"{name}.svg", words)
 
 
 class BeforeAfter(SphinxDirective):
@@ -178,26 +184,43 @@ class BeforeAfter(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
         found: list[nodes.Node] = [_raw(_SWITCH.format(name))]
-        words = _PICTURES[f"{name}-before"].about, " ".join(self.content)
-        for part, about in zip(("before", "after"), words, strict=True):
-            text = f"```{{picture}} {name}-{part}\n{about}\n```"
-            found += [_raw(f'<div class="{part}">'), *self.parse_text_to_nodes(text)]
+        for part in ("before", "after"):
+            found += [_raw(f'<div class="{part}">'), *_picture(self, f"{name}-{part}")]
             found.append(_raw("</div>"))
         return [*found, _raw("</div>")]
 
 
-class ChapterPictures(SphinxDirective):
-    """All pictures of the chapters that send."""
+class Gallery(SphinxDirective):
+    """Small pictures that lead to where they are large; of a pair, the second."""
+
+    has_content = True
 
     def run(self) -> list[nodes.Node]:
-        lines = []
-        for chapter in CHAPTERS:
-            own = [one for one in PICTURES if one.name.startswith(f"tut-{chapter.number}-")]
-            head = f"## Chapter {chapter.number}: {chapter.title[0].lower()}{chapter.title[1:]}"
-            lines += [head] * bool(own)
-            for one in own:
-                lines += [f"```{{picture}} {Path(one.name).stem}", one.about, "```"]
-        return self.parse_text_to_nodes("\n".join(lines), allow_section_headings=True)
+        found: list[nodes.Node] = [_raw('<div class="gallery">')]
+        for name in self.content or [one for one in _PICTURES if not one.endswith("-before")]:
+            place = name.removesuffix("-after")
+            page = _pages(self.env.srcdir).get(place)
+            if page is None:
+                raise self.error(f"no page shows {place}")
+            self.env.note_dependency(f"{page}.md")
+            title, _, of = described(drawn(self.env) / f"{name}.svg")[0].partition(". ")
+            uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
+            link = nodes.reference(refuri=f"{uri}#picture-{place}", internal=True)
+            link += _small(name, of or title)
+            link += nodes.Text(title)
+            found.append(nodes.paragraph("", "", link))
+        return [*found, _raw("</div>")]
+
+
+@functools.cache
+def _pages(folder: Path) -> dict[str, str]:
+    """Return on which page a picture, or a pair, is large: of several, the first."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.rglob("*.md")):
+        page = path.relative_to(folder).with_suffix("").as_posix()
+        for name in re.findall(r"^```\{(?:picture|before-after)\} (\S+)", path.read_text(), re.M):
+            found.setdefault(name, page)
+    return found
 
 
 def drawn(env: BuildEnvironment) -> Path:
@@ -268,14 +291,19 @@ class Thumbnail(SphinxDirective):
         name = self.arguments[0]
         box = nodes.container(classes=["thumbnail"])
         if name in _PICTURES:
-            title, _ = described(drawn(self.env) / f"{name}.svg")
-            for end, theme in (("", "only-light"), ("-dark", "only-dark")):
-                uri = f"/{_DRAWN}/{name}{end}.svg"
-                box += nodes.image(uri=uri, alt=title, classes=[theme], loading="lazy")
+            box += _small(name, described(drawn(self.env) / f"{name}.svg")[0])
         else:
             svg = drawing(self, DIAGRAMS / f"{name}.svg")
             box += _raw(svg.replace("<svg ", '<svg preserveAspectRatio="xMidYMin slice" ', 1))
         return [box]
+
+
+def _small(name: str, alt: str) -> list[nodes.Node]:
+    """Return a picture in the page's colours, without its points."""
+    return [
+        nodes.image(uri=f"/{_DRAWN}/{name}{end}.svg", alt=alt, classes=[theme], loading="lazy")
+        for end, theme in (("", "only-light"), ("-dark", "only-dark"))
+    ]
 
 
 def drawing(directive: SphinxDirective, path: Path) -> str:
@@ -317,8 +345,8 @@ def described(path: Path) -> tuple[str, str]:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", _draw_all)
     app.add_directive("before-after", BeforeAfter)
-    app.add_directive("chapter-pictures", ChapterPictures)
     app.add_directive("diagram", Diagram)
+    app.add_directive("gallery", Gallery)
     app.add_directive("picture", Picture)
     app.add_directive("thumbnail", Thumbnail)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

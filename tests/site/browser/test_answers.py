@@ -15,8 +15,9 @@ from support.browser import violations
 
 RESULTS = ROOT / "bench" / "results"
 STATIC = ROOT / "docs" / "_static"
+PICTURE = '<figure class="picture'
 #: Has one picture, of lines over the size of heaps.
-CURVES = "tutorial/13-send-where-the-data-is-hot.html"
+CURVES = "tutorial/14-a-stream-for-each-core.html"
 
 
 @functools.cache
@@ -188,12 +189,17 @@ def test_what_searches_have_found_lies_over_the_ladder_of_receivers(page):
     assert values(figure.locator("g.own .point")) == pytest.approx(points, abs=1e-3)
 
 
-def test_every_picture_of_samples_answers(site):
+@pytest.fixture(scope="module")
+def figures(site, pages_with):
+    """The HTML of all pictures of the site."""
+    pages = ((site / path).read_text() for path in pages_with(PICTURE))
+    return [one for page in pages for one in re.findall(rf"(?s){PICTURE}.*?</figure>", page)]
+
+
+def test_every_picture_of_samples_answers(figures):
     """All but those of single runs, and that of the means of what became of packets."""
-    html = (site / "results.html").read_text()
-    figures = re.findall(r'<figure class="picture.*?</figure>', html, re.DOTALL)
     silent = "".join(one for one in figures if 'class="spot"' not in one)
-    assert set(re.findall(r'class="only-light wide" src="_images/([^"]+)"', silent)) == {
+    assert set(re.findall(r'class="only-light wide" src="[./]*_images/([^"]+)"', silent)) == {
         "tut-5-send-pipeline-timeline.svg",
         "tut-5-packet-spacing.svg",
         "tut-7-recv-power-lost.svg",
@@ -206,8 +212,8 @@ def test_every_machine_has_a_picture(site):
     assert html.count('<section id="machine-') == html.count('<figure class="picture') > 0
 
 
-def test_a_point_says_what_it_is_of(site):
-    points = re.findall(r'<span class="spot"[^>]*>', (site / "results.html").read_text())
+def test_a_point_says_what_it_is_of(figures):
+    points = re.findall(r'<span class="spot"[^>]*>', "".join(figures))
     said = [re.search(r'aria-label="([^"]*)"', one)[1] for one in points]
     for pattern in (
         r"^chapter 7, C, at .+ MB/s: .+ % of packets lost \(.+ to .+\), \d+ runs$",
@@ -220,15 +226,14 @@ def test_a_point_says_what_it_is_of(site):
 
 
 @pytest.mark.thorough
-def test_every_picture_needs_no_scrolling_on_a_phone(page):
+def test_every_picture_needs_no_scrolling_on_a_phone(page, pages_with):
     page.set_viewport_size({"width": 360, "height": 800})
-    page.goto("results.html")
-    frames = page.locator("figure.picture .frame")
-    assert frames.count() > 20
-    wide = frames.evaluate_all(
-        "all => all.filter((one) => one.scrollWidth > one.clientWidth).length"
-    )
-    assert wide == 0
+    for path in pages_with(PICTURE):
+        page.goto(path)
+        wide = page.locator("figure.picture .frame").evaluate_all(
+            "all => all.filter((one) => one.scrollWidth > one.clientWidth).length"
+        )
+        assert wide == 0, path
 
 
 def test_of_a_case_that_failed_once_no_median_is_shown(page, ladder):

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from bench import figures
 from spead_tutorial.tools import notebooks
 from support import ROOT
 from support.browser import PAGES, wait_for_tab_stops
@@ -282,6 +283,21 @@ def test_a_switch_flicks_between_before_and_after_in_one_frame_also_without_scri
         assert f"-{part}" in picture.get_attribute("src")  # one alone can be seen
         places.append((picture.bounding_box(), picture.evaluate("one => one.naturalHeight")))
     assert places[0] == places[1]
+
+
+# ---- Results ----
+
+
+def test_small_pictures_lead_by_keyboard_to_all_large_ones(page):
+    page.goto("results.html")
+    links = page.locator(".gallery").first.locator("a")
+    assert links.count() == sum(not one.name.endswith("-before.svg") for one in figures.PICTURES)
+    for link in links.all():
+        assert link.locator("img:visible").count() == 1
+    link = page.get_by_role("link", name="Equal packets")
+    link.press("Enter")
+    page.wait_for_url("**/tutorial/16-equal-packets.html#picture-tut-16-send-equal-packets")
+    assert page.locator(".before-after").get_by_role("radio", name="before").is_visible()
 
 
 # ---- Measured numbers ----
