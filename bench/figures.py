@@ -45,12 +45,13 @@ _TWO_HEAPS: Step = (_EIGHT, "", "two heaps in flight")
 _MORE_HEAPS: Step = ("tut_10_send_more_heaps", "", "1 MiB in flight")
 _A_CALL: Step = (_TEN, "", "a call for each heap")
 _A_LIST: Step = ("tut_11_send_list_of_heaps", "", "a list of heaps")
-_BUILT_ONCE = _MORE_HEAPS, (_TEN, "", "heaps built once, too")
-_IN_BATCHES = _A_LIST, (_ELEVEN, "", "a list made once")
 _RECEIVED = "payload received, MB/s"
 
+#: The lines of the peer.
+Peers = tuple[tuple[Series, str], ...]
 
-def _peers(program: str, note: str = "", variant: str = "") -> tuple[tuple[Series, str], ...]:
+
+def _peers(program: str, note: str = "", variant: str = "") -> Peers:
     """Return the peer's lines of a program: in C++, and its best build for Python that there is."""
     made = (
         (PEER_FROM_SOURCE, "cpp", "spead2 in C++"),
@@ -63,23 +64,21 @@ def _peers(program: str, note: str = "", variant: str = "") -> tuple[tuple[Serie
     )
 
 
-def _rates(
-    name: str,
+def _sweep(
     sweep: str,
     title: str,
     subtitle: str,
     *steps: Step,
-    before: Step | None = None,
+    before: Step,
     bare: str | None = "two threads",
-    about: str = "",
     **more: Any,
-) -> Picture:
-    """Make a picture of rates over sizes: of a step, or of what steps have gained over another."""
+) -> plots.Sweep:
+    """Make what draws rates over sizes: those of steps, and of what was before."""
 
     def line(step: Step, language: str) -> Series:
         return Series(OURS, language, *step[:2])
 
-    draw = plots.Sweep(
+    return plots.Sweep(
         title,
         tuple(
             (line(step, language), ": ".join(filter(None, (NAMES[language], step[2]))))
@@ -92,13 +91,37 @@ def _rates(
             (line(before, language), line(step, language))
             for step in steps
             for language in MEASURED
-            if before is not None
         ),
-        gained=before[2] if before is not None else "",
+        gained=before[2],
         subtitle=subtitle,
         **more,
     )
-    return Picture(f"{name}.svg", sweep, draw, about)
+
+
+def _rates(name: str, sweep: str, *args: Any, about: str = "", **more: Any) -> Picture:
+    """Make a picture of rates over sizes, with the gain below."""
+    return Picture(f"{name}.svg", sweep, _sweep(sweep, *args, **more), about)
+
+
+def _pair(
+    name: str,
+    sweep: str,
+    title: str,
+    subtitle: str,
+    title_after: str,
+    subtitle_after: str,
+    *steps: Step,
+    peers: tuple[Peers, Peers] = ((), ()),
+    **more: Any,
+) -> tuple[Picture, Picture]:
+    """Make two pictures in one frame: of what was before, and of that and what steps made of it."""
+    more_before, more_after = (more | {"peers": lines} for lines in peers)
+    before = _sweep(sweep, title, subtitle, *steps, part="before", **more_before)
+    after = _sweep(sweep, title_after, subtitle_after, *steps, part="after", **more_after)
+    return (
+        Picture(f"{name}-before.svg", sweep, dataclasses.replace(before, beside=after)),
+        Picture(f"{name}-after.svg", sweep, dataclasses.replace(after, beside=before)),
+    )
 
 
 # ---------------------------------------------------------------------------------------
@@ -141,12 +164,16 @@ PICTURES = (
         "The same program on loopback, with nobody, a slow and a fast reader at the other end,"
         " and in the lab.",
     ),
-    Picture(
-        "tut-8-send-reuse-memory.svg",
+    *_pair(
+        "tut-8-send-reuse-memory",
         "tut-8",
-        plots.memory,
-        "The rate and page faults against the size of heaps, with new memory for every heap and"
-        " with memory that is used again.",
+        "New memory: {64 MiB} MB/s at 64 MiB",
+        "Chapter 8, before: new memory for every heap",
+        "Memory used again: {64 MiB} at 64 MiB",
+        "Chapter 8, after: two buffers in turn",
+        (_EIGHT, "", "memory used again"),
+        before=("tut_8_send_heap_size", "", "new memory"),
+        bare=None,
     ),
     Picture(
         "tut-8-send-reuse-memory-causes.svg",
@@ -154,16 +181,17 @@ PICTURES = (
         plots.causes,
         "What is behind it: page faults, and the size of the pages.",
     ),
-    _rates(
-        "tut-10-send-reuse-heaps-before",
+    *_pair(
+        "tut-10-send-reuse-heaps",
         "tut-10",
-        "Two heaps in flight: {8 KiB} of the bare calls at 8 KiB",
+        "Two heaps in flight: {8 KiB} MB/s at 8 KiB",
         "Chapter 10, before: chapter 8's program",
-        *_BUILT_ONCE,
+        "1 MiB in flight, built once: {8 KiB} at 8 KiB",
+        "Chapter 10, after: also {64 KiB} at 64 KiB",
+        _MORE_HEAPS,
+        (_TEN, "", "1 MiB, built once"),
         before=_TWO_HEAPS,
-        part="before",
-        peers=_peers(_EIGHT),
-        about="Before: two heaps in flight, built anew each time.",
+        peers=(_peers(_EIGHT), _peers(_TEN)),
     ),
     _rates(
         "tut-10-send-reuse-heaps-pipeline",
@@ -175,28 +203,17 @@ PICTURES = (
         peers=_peers(_TEN, ", chapter 10"),
         about="On the way: 1 MiB in flight, still built anew; what was before has hollow marks.",
     ),
-    _rates(
-        "tut-10-send-reuse-heaps-after",
-        "tut-10",
-        "Both remedies: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
-        "Chapter 10, after: 1 MiB in flight, and heaps that are built once",
-        *_BUILT_ONCE,
-        before=_TWO_HEAPS,
-        part="after",
-        peers=_peers(_TEN),
-        about="After: heap objects that are built once; what was before has hollow marks.",
-    ),
-    _rates(
-        "tut-11-send-batch-heaps-before",
+    *_pair(
+        "tut-11-send-batch-heaps",
         "tut-11",
-        "A call for each heap: {8 KiB} of the bare calls at 8 KiB",
-        "Chapter 11, before: chapter 10's program, heaps up to 1 MiB",
-        *_IN_BATCHES,
+        "A call for each heap: {8 KiB} MB/s at 8 KiB",
+        "Chapter 11, before: chapter 10's program",
+        "A call for a batch: {8 KiB} at 8 KiB",
+        "Chapter 11, after: also {64 KiB} at 64 KiB",
+        (_ELEVEN, "", "a call for a batch"),
         before=_A_CALL,
-        part="before",
-        peers=_peers(_TEN),
+        peers=(_peers(_TEN), _peers(_ELEVEN)),
         largest=MIB,
-        about="Before: a call for each heap.",
     ),
     _rates(
         "tut-11-send-batch-heaps-list",
@@ -209,28 +226,17 @@ PICTURES = (
         largest=MIB,
         about="On the way: a list of heaps for each call; what was before has hollow marks.",
     ),
-    _rates(
-        "tut-11-send-batch-heaps-after",
-        "tut-11",
-        "Batches of heaps: {8 KiB} at 8 KiB, {64 KiB} at 64 KiB",
-        "Chapter 11, after: a HeapReferenceList, heaps up to 1 MiB",
-        *_IN_BATCHES,
-        before=_A_CALL,
-        part="after",
-        peers=_peers(_ELEVEN),
-        largest=MIB,
-        about="After: a list that was prepared once; what was before has hollow marks.",
-    ),
-    _rates(
+    *_pair(
         "tut-13-send-hot",
         "targets",
-        "One thread for two: {16 MiB} at 16 MiB, {64 MiB} at 64 MiB",
-        "Chapter 13: a thread that fills and sends, after chapter 11's two",
+        "Two threads: {8 KiB} MB/s at 8 KiB",
+        "Chapter 13, before: one thread fills, another sends",
+        "One thread for two: {8 KiB} at 8 KiB",
+        "Chapter 13, after: also {16 MiB} at 16 MiB",
         (_THIRTEEN, "", "one thread"),
         before=(_ELEVEN, "", "two threads"),
         bare="one thread",
-        peers=_peers(_ELEVEN, ", two threads"),
-        about="One thread that fills and sends, beside a thread for each (hollow marks).",
+        peers=(_peers(_ELEVEN, ", two threads"),) * 2,
     ),
     _rates(
         "tut-14-send-many-streams",
@@ -270,24 +276,24 @@ PICTURES = (
         "A recording, copied by the kernel and read in place; and the same if it is written anew"
         " before it is sent.",
     ),
-    _rates(
+    *_pair(
         "tut-16-send-equal-packets",
         "tut-16",
+        "Unequal packets: {16 KiB} MB/s at 16 KiB",
+        "Chapter 16, before: full packets, and one with the rest",
         "Equal packets: {16 KiB} at 16 KiB",
-        "Chapter 16: packets of 9000 bytes at most, after chapter 13",
+        "Chapter 16, after: all packets of a heap have one size",
         (_SIXTEEN, "", "equal packets"),
         before=(_THIRTEEN, "", "unequal packets"),
         bare="one thread",
-        about=(
-            "Heaps cut into packets of one size, where they can be, beside unequal ones (hollow"
-            " marks)."
-        ),
     ),
-    _rates(
+    *_pair(
         "tut-9-recv-memory-pool",
         "receive-pool",
-        "A pool of memory: {64 MiB} at 64 MiB",
-        "Chapter 9: receivers that empty a full socket",
+        "New memory: {64 MiB} MB/s at 64 MiB",
+        "Chapter 9, before: receivers that empty a full socket",
+        "A memory pool: {64 MiB} at 64 MiB",
+        "Chapter 9, after: receivers that empty a full socket",
         ("receive", TURNS, "a pool"),
         before=("receive", joined("no pool", TURNS), "new memory"),
         bare=None,
@@ -299,15 +305,17 @@ PICTURES = (
     Picture("receivers-ladder.svg", "receive-lossless", plots.receivers_ladder),
     Picture("tut-7-recv-power-loss.svg", "receive-lossless", plots.loss),
     Picture("tut-7-recv-power-lost.svg", "receive-lost", plots.lost),
-    _rates(
+    *_pair(
         "tut-12-recv-chunks",
         "tut-12",
-        "Chunks: {1 KiB} at 1 KiB, {1 MiB} at 1 MiB",
-        "Chapter 12: a receiver alone, which empties a socket that was filled before",
+        "Heap by heap: {1 KiB} MB/s at 1 KiB",
+        "Chapter 12, before: receivers that empty a full socket",
+        "In chunks: {1 KiB} at 1 KiB",
+        "Chapter 12, after: also {1 MiB} at 1 MiB",
         (_CHUNKS, TURNS, "in chunks"),
-        before=(_EACH, TURNS, "one by one"),
+        before=(_EACH, TURNS, "heap by heap"),
         bare=None,
-        peers=_peers(_CHUNKS, ": in chunks", TURNS)[1:2],
+        peers=(_peers(_EACH, "", TURNS)[1:2], _peers(_CHUNKS, "", TURNS)[1:2]),
         rate=_RECEIVED,
     ),
     Picture("tut-17-recv-hot.svg", "tut-17", plots.lost),

@@ -33,6 +33,7 @@ WITHOUT_POINTS = {
     "tut-7-recv-power-lost",
     "tut-17-recv-hot",
 }
+PAIR = "-before.svg", "-after.svg"
 #: Those that `make test` draws; the thorough run draws all.
 FEW = ("tut-ladder.svg", "tut-11-send-batch-heaps-after.svg")
 PICTURES_FEW = [
@@ -72,7 +73,7 @@ def test_there_is_each_picture_and_nothing_else():
 @pytest.mark.parametrize("after", [name for name in DRAWN if name.endswith("-after.svg")])
 def test_before_and_after_have_one_size_one_frame_one_scale_and_one_legend(after):
     same = r"<svg [^>]*>|(?s:<g id=\"axes_\d+\">.*?<path d=.*?>)|<text [^>]*>[^<]*</text>"
-    title = re.compile(r"font-weight: 700|Chapter \d+, (?:before|after)")
+    title = re.compile(r"font-weight: 700|font-size: 10px[^>]*fill: #5c5c5c")
     framed = [
         [one for one in re.findall(same, (FIGURES / name).read_text()) if not title.search(one)]
         for name in (after.replace("-after", "-before"), after)
@@ -121,21 +122,38 @@ def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none():
     assert [chapter for chapter, kinds in with_peer.items() if len(kinds) > 1] == []
 
 
+def slots(words: str) -> list[str]:
+    return re.findall(r"{(.*?)}", words)
+
+
 @pytest.mark.parametrize(
     "picture",
     [one for one in PICTURES if isinstance(one.draw, plots.Sweep | plots.Ways)],
     ids=lambda one: one.name,
 )
 def test_a_title_speaks_of_the_largest_gain_and_of_the_largest_loss(picture):
-    """Where one differs by 5 %; of shares of the bare calls, of the least."""
-    title, gains = picture.draw.title, picture.draw.gains(read(picture.sweep))
+    """Where one differs by 5 %; the title of what was before has the rate there."""
+    one, recording = picture.draw, read(picture.sweep)
+    if picture.name.endswith("-before.svg"):
+        assert slots(one.title) == slots(one.beside.title)
+        one = one.beside
+    gains = one.gains(recording)
     known = [(one.median, x) for some in gains.values() for x, one in some.items() if one and
              differs(one) and abs(one.median - 1) >= 0.05]  # fmt: skip
     losses, gained = ([one for one in known if (one[0] < 1) is lost] for lost in (True, False))
-    ends = [min(losses)] if losses else []
-    ends += [max(gained)] if gained and "bare calls" not in title else []
-    slots = re.findall(r"{(.*?)}", title)
-    assert set(slots) == {size(x) for _, x in ends} or (slots == ["most"] and len(ends) == 1)
+    ends = [max(gained)] if gained else []
+    ends += [min(losses)] if losses else []
+    named = [*slots(one.title), *slots(one.subtitle)]
+    assert set(named) == {size(x) for _, x in ends} or (named == ["most"] and len(ends) == 1)
+    if picture.name.endswith(PAIR):
+        assert slots(one.title) == [size(max(gained)[1])]
+
+
+@pytest.mark.parametrize("name", [one for one in DRAWN if one.endswith(PAIR)])
+def test_the_title_of_a_pair_has_at_most_ten_words(name):
+    (title,) = re.findall(r"<title[^>]*>([^<]*)", (FIGURES / name).read_text())
+    words = title.partition(". ")[0].split(" ")
+    assert len([one for one in words if re.search("[A-Za-z]", one)]) <= 10
 
 
 # ---------------------------------------------------------------------------------------

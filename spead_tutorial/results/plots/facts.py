@@ -18,7 +18,6 @@ __all__ = [
     "Point",
     "Value",
     "bare_name",
-    "best_bare",
     "caption",
     "ends",
     "faults",
@@ -177,18 +176,6 @@ def bare_name(variant: str) -> str:
     fill = "" if "no fill" in words else "fill and "
     pages = ["huge pages"] if "huge pages" in words else []
     return joined(*(streams or threads), fill + work, *pages)
-
-
-def best_bare(
-    points_by_series: Mapping[Series, Mapping[int, Point]], named: Series
-) -> dict[int, tuple[Series, Point]]:
-    """Return which loop was the fastest at each size, and its point: where none was, the named."""
-    best: dict[int, tuple[Series, Point]] = {}
-    for series in [named, *filter(is_bare, points_by_series)]:
-        for x, point in points_by_series[series].items():
-            if x not in best or point.median > best[x][1].median:
-                best[x] = series, point
-    return dict(sorted(best.items()))
 
 
 # ---------------------------------------------------------------------------------------

@@ -63,7 +63,7 @@ class Sheet:
         legend: Sequence["Artist"] = (),
         columns: int = 2,
         below: float = 0.55,
-        title_lines: int = 0,  # the least that there is room for
+        beside: tuple[str, str] = ("", ""),  # title and subtitle of what has the same frame
     ) -> None:
         import matplotlib.figure
 
@@ -71,11 +71,20 @@ class Sheet:
         self.title = ". ".join(filter(None, (title, subtitle)))
         self._caption = " ".join(foot.split())
         share = theme.width / WIDTH
-        lines = _folded(title, int(_TITLE_COLUMNS * share))
-        below_title = textwrap.wrap(subtitle, int(_SUBTITLE_COLUMNS * share))
+        heads = [
+            (
+                _folded(one, int(_TITLE_COLUMNS * share)),
+                textwrap.wrap(below, int(_SUBTITLE_COLUMNS * share)),
+            )
+            for one, below in ((title, subtitle), beside)
+        ]
+        lines, below_title = heads[0]
         foot = _shown(foot, int(_FOOT_COLUMNS * share))
-        subheading = _MARGIN + _TITLE * max(len(lines), title_lines)
-        heading = subheading + _SUBTITLE * len(below_title) + _GAP * bool(subtitle)
+        subheading = _MARGIN + _TITLE * len(lines)
+        heading = max(
+            _MARGIN + _TITLE * len(one) + _SUBTITLE * len(below) + _GAP * bool(below)
+            for one, below in heads
+        )
         columns = -(-columns // 2) if theme.is_narrow else columns
         folded = sum(_fold(one) for one in legend) if columns == 1 and theme.is_narrow else 0
         top = heading + _LEGEND * -(-len(legend) // columns) + _LINE * folded

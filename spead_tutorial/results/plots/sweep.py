@@ -5,31 +5,27 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure.baselines import PEER
 from spead_tutorial.measure.records import OURS, Recording, Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
-from spead_tutorial.results.plots.render import PACKET, TIMES, Drawn, Line, say
+from spead_tutorial.results.plots.render import PACKET, TIMES, Drawn, Line
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, Slot, name_panel, panels
 from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_of
-from spead_tutorial.results.units import percent, size
+from spead_tutorial.results.units import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["Sweep", "packet_sizes"]
 
-_HEIGHT, _BESIDE_HEIGHT, _GAIN_HEIGHT = 3.3, 2.7, 1.6
+_HEIGHT, _BESIDE_HEIGHT, _PAIR_HEIGHT, _GAIN_HEIGHT = 3.3, 2.7, 2.3, 1.6
 _ROOM, _GAIN_ROOM, _LOWER_ROOM = 0.34, 0.38, 0.85
 _GAP = 0.3
 _MOST_LABELS, _MOST_GAINS = 8, 8
-#: Lines that there are for both titles of a pair, where it is wide.
-_TITLE_LINES = 2
-#: What a legend calls the best of all bare loops that were measured together.
-_BEST = "the best of all bare loops here"
 
 Gains = Mapping[int, Estimate | None]
 
@@ -43,8 +39,6 @@ class _Lines:
     labels: Mapping[Series, str]  # the series that are drawn, and what the legend calls them
     # the gain at each size, by what was before and what it became; empty where none is known
     gains: Mapping[tuple[Series, Series], Gains]
-    # the best bare loop at each size, where it is another than the one that is drawn
-    best: Mapping[int, tuple[Series, facts.Point]]
 
     @property
     def sizes(self) -> list[int]:
@@ -54,18 +48,16 @@ class _Lines:
     def columns(self) -> dict[str, list[Series]]:
         """Return the lines of each panel: one for a language that is compared, or one for all.
 
-        What is in no comparison is beside each of them; but of the peer's two, the one in Python
-        beside Python, and the one in C++ beside C.
+        What is in no comparison is beside each of them; but the peer in Python only beside Python,
+        and the one in C++ only beside C.
         """
         gained = {after.language for _, after in self.gains}
         compared = {series for pair in self.gains for series in pair}
-        peers = [series for series in self.labels if role_of(series) == PEER]
 
         def belongs(one: Series, language: str) -> bool:
             if one in compared:
                 return one.language == language
-            is_one_of_two = one in peers and len(peers) > 1
-            return not is_one_of_two or (one.language == "python") == (language == "python")
+            return role_of(one) != PEER or (one.language == "python") == (language == "python")
 
         return {
             language: [one for one in self.labels if belongs(one, language)]
@@ -79,17 +71,13 @@ class Sweep:
     """A picture of rates over sizes: what it shows of a recording; call it to draw it.
 
     What the recording does not have is left out, the legend's line too. With something to
-    compare, there is a panel for each language, and the gain below it.
+    compare, there is a panel for each language, and but for a pair the gain below it.
     """
 
-    # what was done, and what that gained (see `facts`), or what share of the rate of bare system
-    # calls it reaches
-    title: str
+    title: str  # what was done, and what that gained (see `facts`); or what was before, in MB/s
     series: tuple[tuple[Series, str], ...]  # its lines, and what the legend calls them
     sweep: str  # which sweep is to be run where a recording has none of them
-    # bare system calls of the same recording. Where it has others that are faster, a thin line
-    # shows the best of all at each size: what is drawn is no limit by itself
-    bare: Series | None = None
+    bare: Series | None = None  # bare system calls of the same recording
     # what was before, and what it became: for the panels of gains, in the second one's colours.
     # Of a language, the last pair is the one that the title speaks of
     before: tuple[tuple[Series, Series], ...] = ()
@@ -97,9 +85,10 @@ class Sweep:
     # of two in the same frame, between which one can flick, which one: "before", where only what
     # was before is drawn, or "after"
     part: str = ""
+    beside: "Sweep | None" = None  # the other of the two
     # lines as in `series`, of which for each language the first that the recording has is drawn
     peers: tuple[tuple[Series, str], ...] = ()
-    subtitle: str = ""  # what the picture is of
+    subtitle: str = ""  # what the picture is of; it has the same slots
     largest: int | None = None  # sizes above it are left out
     rate: str = curves.RATE  # what a panel of rates is called
 
@@ -110,47 +99,61 @@ class Sweep:
         columns = lines.columns()
         sheet = self._sheet(recording, lines, look, theme)
         most_labels = _MOST_LABELS // (2 if theme.is_narrow else len(columns))
-        places = panels(theme, len(columns), curves.SIDES, _GAP)
+        places, most = panels(theme, len(columns), curves.SIDES, _GAP), self._most(recording)
+        has_gains = self._has_gains(lines)
         for place, (language, shown) in zip(places, columns.items(), strict=True):
-            axis = sheet.axes(2 * place.row, *place.sides)
-            curves.size_axis(axis, lines.sizes, None if lines.gains else curves.SIZE, most_labels)
+            axis = sheet.axes((1 + has_gains) * place.row, *place.sides)
+            curves.size_axis(axis, lines.sizes, None if has_gains else curves.SIZE, most_labels)
             unit = f": {self.rate}" if place.is_first else ""
             name = NAMES[language] + unit if language else self.rate
             ends = place.is_first, place.is_last
-            curves.rate_panel(axis, theme, facts.top(recording), False, name, *ends)
+            curves.rate_panel(axis, theme, most, False, name, *ends)
             shown = [one for one in shown if one not in self._hidden]
             _draw_rates(axis, lines, {one: look[one] for one in shown}, theme)
-            if lines.gains:
+            if has_gains:
                 axis = sheet.axes(2 * place.row + 1, *place.sides)
                 curves.size_axis(axis, lines.sizes, curves.SIZE, most_labels)
                 words = "gain over" if theme.is_narrow else "gain: times as fast as"
                 name = f"{words} {self.gained}" if place.is_first else ""
-                looked = {one: look[one] for one in look if one not in self._hidden}
-                _draw_gains(axis, lines, looked, language, name, theme)
+                _draw_gains(axis, lines, look, language, name, theme)
                 axis.tick_params(axis="y", labelleft=place.is_first)
         return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
     def gains(self, recording: Recording) -> dict[str, Gains]:
         """Return what the title has slots for, by language: what was gained at each size.
 
-        Of what is compared with nothing, it is the share of the rate of the bare system calls.
+        Of a picture of what was before, it is the rate in MB/s.
         """
-        return self._gains(self._lines(recording))
+        return self._slots(self._lines(recording))
 
     @property
     def _hidden(self) -> set[Series]:
         return {after for _, after in self.before} if self.part == "before" else set()
 
-    def _gains(self, lines: _Lines) -> dict[str, Gains]:
-        if self.before and not self._hidden:
+    def _slots(self, lines: _Lines) -> dict[str, Gains]:
+        if not self._hidden:
             return {NAMES[after.language]: one for (_, after), one in lines.gains.items()}
-        bare = lines.points.get(self.bare, {}) if self.bare is not None else {}
-        olds = [(old, NAMES[old.language]) for old, _ in self.before]
         return {
-            label: facts.gains(bare, lines.points[series])
-            for series, label in olds or self.series
-            if series in lines.labels
+            NAMES[old.language]: {x: point.estimate() for x, point in lines.points[old].items()}
+            for old, _ in lines.gains
         }
+
+    def _words(self, lines: _Lines) -> tuple[str, str]:
+        """Fill the slots of the title, and of the subtitle."""
+        said = _rates if self._hidden else None
+        slots = facts.over_sizes(self._slots(lines), words=said)
+        return facts.fill(self.title, slots), facts.fill(self.subtitle, slots)
+
+    def _has_gains(self, lines: _Lines) -> bool:
+        return bool(lines.gains) and not self.part
+
+    def _most(self, recording: Recording) -> float:
+        """Return the highest rate of the scale: of a pair, that of a line of either."""
+        if self.beside is None:
+            return facts.top(recording)
+        both = [one._lines(recording) for one in (self, self.beside)]
+        drawn = [lines.points[series] for lines in both for series in lines.labels]
+        return facts.highest(point for points in drawn for point in points.values())
 
     def _lines(self, recording: Recording) -> _Lines:
         """Find what the recording has of what is wanted."""
@@ -171,13 +174,7 @@ class Sweep:
         labels = {series: label for series, label in wanted.items() if series in found}
         pairs = [one for one in self.before if one[0] in labels and one[1] in labels]
         compared = {(old, new): facts.gains(found[old], found[new]) for old, new in pairs}
-        best: dict[int, tuple[Series, facts.Point]] = {}
-        if self.bare in labels:
-            sizes = {x for series in labels for x in found[series]}
-            best = {x: one for x, one in facts.best_bare(found, self.bare).items() if x in sizes}
-        other = any(series != self.bare for series, _ in best.values())
-        known = any(compared.values())
-        return _Lines(found, labels, compared if known else {}, best if other else {})
+        return _Lines(found, labels, compared if any(compared.values()) else {})
 
     def _sheet(
         self, recording: Recording, lines: _Lines, look: Mapping[Series, Look], theme: Theme
@@ -185,20 +182,20 @@ class Sweep:
         """Make room for the panels, below what says what is what."""
         count = len(lines.columns())
         height = _BESIDE_HEIGHT if count > 1 or theme.is_narrow else _HEIGHT
-        legend = curves.curve_legend(lines.labels, look, theme)
-        said = None if self.before and not self._hidden else _shares
+        height, other = _PAIR_HEIGHT if self.part else height, self.beside
+        title, subtitle = self._words(lines)
         return Sheet(
             theme,
-            facts.fill(self.title, facts.over_sizes(self._gains(lines), words=said)),
+            title,
             [
                 row
                 for first in (_ROOM, *[_LOWER_ROOM] * (count - 1) * theme.is_narrow)
-                for row in [(first, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * bool(lines.gains)
+                for row in [(first, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * self._has_gains(lines)
             ],
             facts.caption(recording, curves.SHOWN),
-            subtitle=self.subtitle,
-            legend=legend + [_thin(theme)] * bool(lines.best),
-            title_lines=_TITLE_LINES * bool(self.part) * (1 + theme.is_narrow),
+            subtitle=subtitle,
+            legend=curves.curve_legend(lines.labels, look, theme),
+            beside=other._words(other._lines(recording)) if other is not None else ("", ""),
         )
 
 
@@ -213,22 +210,15 @@ def _draw_gains(
     """Draw the gains of a language on the scale of all."""
     shown = []
     for (before, after), one in lines.gains.items():
-        if after.language == language and after in look:
+        if after.language == language:
             words = f"{lines.labels[after]}, gain over {lines.labels[before]}"
             shown.append((one, look[after], Line(words, role_of(after), unit=TIMES)))
     curves.gain_panel(axis, shown, theme, name, lines.gains.values(), _MOST_GAINS)
 
 
-def _thin(theme: Theme) -> Any:
-    """Return what a legend shows of what is only there for scale."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], linewidth=1, color=theme.faint, label=_BEST)
-
-
-def _shares(at: Mapping[str, Estimate | None]) -> str:
-    known = [f"{percent(one.median)} ({name})" for name, one in at.items() if one is not None]
-    return ", ".join(known)
+def _rates(at: Mapping[str, Estimate | None]) -> str:
+    known = {name: one.median for name, one in at.items() if one is not None}
+    return ", ".join(f"{number(float(f'{x:.3g}'))} ({name})" for name, x in known.items())
 
 
 def _draw_rates(axis: "Axes", lines: _Lines, look: Mapping[Series, Look], theme: Theme) -> None:
@@ -236,12 +226,6 @@ def _draw_rates(axis: "Axes", lines: _Lines, look: Mapping[Series, Look], theme:
         key = next(iter(lines.points[series].values())).key
         line = Line(lines.labels[series], role_of(series), key=key)
         curves.draw_curve(axis, lines.points[series], look[series], theme, line=line)
-    if lines.best:
-        # A point that failed has no median; `math.nan` breaks the line there.
-        medians = [point.median or math.nan for _, point in lines.best.values()]
-        axis.plot(list(lines.best), medians, zorder=2, linewidth=1, color=theme.faint)
-    for x, (series, point) in lines.best.items():
-        say(axis, _BEST, f"{size(x)} {point.median:.0f} ({facts.bare_name(series.variant)})")
     curves.draw_failures(axis, lines.points, look)
 
 
