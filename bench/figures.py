@@ -28,7 +28,6 @@ class Picture:
     name: str  # file name
     sweep: str  # from which sweep's record
     draw: Draw  # what draws it
-    about: str = ""  # what to see in it, where the page of results has it by itself
 
 
 # ---------------------------------------------------------------------------------------
@@ -98,9 +97,9 @@ def _sweep(
     )
 
 
-def _rates(name: str, sweep: str, *args: Any, about: str = "", **more: Any) -> Picture:
+def _rates(name: str, sweep: str, *args: Any, **more: Any) -> Picture:
     """Make a picture of rates over sizes, with the gain below."""
-    return Picture(f"{name}.svg", sweep, _sweep(sweep, *args, **more), about)
+    return Picture(f"{name}.svg", sweep, _sweep(sweep, *args, **more))
 
 
 def _pair(
@@ -129,41 +128,11 @@ def _pair(
 
 PICTURES = (
     Picture("tut-ladder.svg", "ladder", plots.ladder),
-    Picture(
-        "tut-5-send-pipeline.svg",
-        "tut-5",
-        plots.pipeline,
-        "In turns against overlapped, with random and with constant samples: free, with a core"
-        " for each thread, with one core for both, and behind links of 10 and of 1 Gb/s.",
-    ),
-    Picture(
-        "tut-5-send-pipeline-timeline.svg",
-        "tut-5",
-        plots.timeline,
-        "When each heap was prepared, and when it was sent, in the middle of short runs, in"
-        " turns and overlapped. Each band has its own scale, which it names.",
-    ),
-    Picture(
-        "tut-5-packet-spacing.svg",
-        "spacing",
-        plots.spacing,
-        "When the messages of a heap leave, in turns and overlapped. Each band has its own"
-        " scale, which it names.",
-    ),
-    Picture(
-        "tut-6-send-pktsize.svg",
-        "tut-6",
-        plots.packet_sizes,
-        "The rate against the size of packets: on the left those that travel whole, on the right"
-        " those that the kernel cuts into fragments.",
-    ),
-    Picture(
-        "tut-6-send-pktsize-loopback.svg",
-        "tut-6-loopback",
-        plots.loopback,
-        "The same program on loopback, with nobody, a slow and a fast reader at the other end,"
-        " and in the lab.",
-    ),
+    Picture("tut-5-send-pipeline.svg", "tut-5", plots.pipeline),
+    Picture("tut-5-send-pipeline-timeline.svg", "tut-5", plots.timeline),
+    Picture("tut-5-packet-spacing.svg", "spacing", plots.spacing),
+    Picture("tut-6-send-pktsize.svg", "tut-6", plots.packet_sizes),
+    Picture("tut-6-send-pktsize-loopback.svg", "tut-6-loopback", plots.loopback),
     *_pair(
         "tut-8-send-reuse-memory",
         "tut-8",
@@ -175,12 +144,7 @@ PICTURES = (
         before=("tut_8_send_heap_size", "", "new memory"),
         bare=None,
     ),
-    Picture(
-        "tut-8-send-reuse-memory-causes.svg",
-        "tut-8",
-        plots.causes,
-        "What is behind it: page faults, and the size of the pages.",
-    ),
+    Picture("tut-8-send-reuse-memory-causes.svg", "tut-8", plots.causes),
     *_pair(
         "tut-10-send-reuse-heaps",
         "tut-10",
@@ -201,7 +165,6 @@ PICTURES = (
         _MORE_HEAPS,
         before=_TWO_HEAPS,
         peers=_peers(_TEN, ", chapter 10"),
-        about="On the way: 1 MiB in flight, still built anew; what was before has hollow marks.",
     ),
     *_pair(
         "tut-11-send-batch-heaps",
@@ -224,7 +187,6 @@ PICTURES = (
         before=_A_CALL,
         peers=_peers(_ELEVEN, ", chapter 11"),
         largest=MIB,
-        about="On the way: a list of heaps for each call; what was before has hollow marks.",
     ),
     *_pair(
         "tut-13-send-hot",
@@ -250,7 +212,6 @@ PICTURES = (
             (Series(PEER_FROM_SOURCE, "cpp", _FOURTEEN, "2 streams"), "spead2 in C++, two streams"),
             *_peers(_ELEVEN, ", one stream")[1:],
         ),
-        about="Two streams, a core each, beside one (hollow marks).",
     ),
     Picture(
         "tut-15-send-zero-copy.svg",
@@ -273,8 +234,6 @@ PICTURES = (
             compared=("copy", ""),
             subtitle="Chapter 15: a recording, and samples that are written anew before",
         ),
-        "A recording, copied by the kernel and read in place; and the same if it is written anew"
-        " before it is sent.",
     ),
     *_pair(
         "tut-16-send-equal-packets",
