@@ -79,7 +79,7 @@ def test_what_a_larger_rate_is_farther_to_the_right_in_a_ladder():
     places = [one[5] for one in by_rate]
     assert places == sorted(places)
     rows = {line["row"] for line, _ in found}
-    assert rows == {"4 Measure it", "6 Bigger packets", "10 Reuse heaps"}
+    assert rows == {"5 Send while preparing", "6 Bigger packets", "10 Reuse heaps"}
 
 
 def test_a_picture_for_phones_is_saved_narrow_too(saved):

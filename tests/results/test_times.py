@@ -5,8 +5,9 @@ from msgspec.structs import fields, replace
 
 from spead_tutorial.measure.records import Recording, Timeline
 from spead_tutorial.results import plots
-from support.pictures import bars_of, draw
-from support.recordings import MIB, make_rounds
+from spead_tutorial.results.units import times
+from support.pictures import bars_of, draw, drawing
+from support.recordings import MIB, make_pipeline
 from support.records import HEADER
 
 MS = 1_000_000
@@ -24,8 +25,8 @@ ALTERNATING = Timeline(
 
 def test_bars_are_at_the_times_that_were_recorded():
     drawn = draw(plots.timeline, Recording(HEADER, (), (ALTERNATING,)))
-    assert drawn.title.startswith("Random samples: network thread busy 20 % in turns.")
-    found = bars_of(drawn.figure.axes[1])
+    assert drawn.title.startswith("In turns, the network thread works 20 %.")
+    found = bars_of(drawn.figure.axes[0])
     rows = sorted({y for *_, y in found})
     program = [(left, right) for left, right, y in found if y == rows[0]]
     network = [(left, right) for left, right, y in found if y == rows[1]]
@@ -39,9 +40,14 @@ def test_a_run_of_one_heap_is_drawn():
     assert "heaps 0 to 0 of 1" in draw(plots.timeline, Recording(HEADER, (), (short,))).words
 
 
-def test_what_was_not_measured_is_left_out():
-    samples = tuple(make_rounds("tut_4_send_perf", "c", [100.0] * 3))
-    words = draw(plots.pipeline, Recording(HEADER, samples)).words
-    assert "Random samples, without a limit, in turns, C: 1 MiB 100." in words
-    for other in ("Constant", "overlapped, C", "pinned", "link of", "Time of"):
-        assert other not in words
+def test_runs_are_shown_of_the_samples_where_overlapping_changes_most():
+    title = drawing("timeline").title
+    assert title.startswith("Overlapped, the network thread works 100 %, not 57 %. Constant sam")
+
+
+def test_what_overlapping_gains_is_told_where_both_were_measured():
+    recording = make_pipeline()
+    samples = tuple(one for one in recording.samples if not one.random)
+    drawn = draw(plots.pipeline, recording, samples=samples)
+    assert f"Constant samples, a core each, C, gain: 1 MiB {times(1.5)} (" in drawn.words
+    assert "Random" not in drawn.words

@@ -57,7 +57,7 @@ def around(rate_mb: float, n: int = 7) -> list[float]:
 
 
 def make_ladder(languages: Sequence[str] = MEASURED) -> Recording:
-    steps = ((4, MIB), (6, MIB), (10, MIB), (10, 8192))
+    steps = ((5, MIB), (6, MIB), (10, MIB), (10, 8192))
     samples = [
         one
         for chapter, heap_size in steps
@@ -99,17 +99,6 @@ def make_sweep() -> Recording:
             heap_size=heap_size,
         )
     return Recording(HEADER, tuple(samples))
-
-
-WAYS = plots.Ways(
-    "A recording: {most}",
-    "tut_15_send_zero_copy",
-    (("copy", "copied", "by the kernel"), ("", "read in place", ""), ("fill", "filled", "")),
-    (("no fill", "copied"),),
-    "tut-15",
-    compared=("copy", ""),
-    subtitle="Chapter 15",
-)
 
 
 AFTER = plots.Sweep(
@@ -271,18 +260,6 @@ def make_spacings() -> Recording:
     return Recording(HEADER, (), spacings=tuple(runs))
 
 
-def make_ways() -> Recording:
-    samples = []
-    for heap_size in (64 * KIB, MIB):
-        for language in ("python", "c"):
-            for variant, rate in (("", 3000.0), ("copy", 2000.0)):
-                more = {"variant": variant, "heap_size": heap_size}
-                samples += make_rounds(WAYS.program, language, around(rate), **more)
-        more = {"implementation": "ceiling", "variant": "no fill", "heap_size": heap_size}
-        samples += make_rounds("ceiling", "c", around(4000.0), **more)
-    return Recording(HEADER, tuple(samples))
-
-
 def make_ceiling() -> Recording:
     samples = []
     for heap_size, scale in ((8 * KIB, 1.0), (MIB, 2.0)):
@@ -290,6 +267,9 @@ def make_ceiling() -> Recording:
             ("two threads", 8000.0),
             ("one thread", 7000.0),
             ("one thread, 2 streams", 12000.0),
+            ("one thread, no fill", 7500.0),
+            ("one thread, zero-copy", 6000.0),
+            ("two threads, zero-copy", 5000.0),
             ("one thread, no fill, zero-copy, huge pages", 10000.0 * scale),
         ):
             more = {"implementation": "ceiling", "variant": variant, "heap_size": heap_size}
@@ -400,7 +380,6 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("timeline", plots.timeline, make_pipeline()),
         ("where", plots.where, make_where()),
         ("spacing", plots.spacing, make_spacings()),
-        ("ways", WAYS, make_ways()),
         ("ceiling", plots.ceiling, make_ceiling()),
         ("receiving", plots.receiving, make_receiving()),
         ("receivers", plots.receivers_ladder, make_lossless()),

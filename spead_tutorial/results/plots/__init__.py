@@ -8,6 +8,7 @@ it, drawing raises `MissingError`.
 from spead_tutorial.results.plots.facts import caption
 from spead_tutorial.results.plots.ladder import ladder
 from spead_tutorial.results.plots.memory import causes, memory
+from spead_tutorial.results.plots.packets import packet_sizes
 from spead_tutorial.results.plots.parts import lost, where
 from spead_tutorial.results.plots.pipeline import pipeline
 from spead_tutorial.results.plots.receiving import loss, receivers_ladder, receiving
@@ -21,10 +22,10 @@ from spead_tutorial.results.plots.render import (
     save,
     save_for_site,
 )
-from spead_tutorial.results.plots.sweep import Sweep, packet_sizes
+from spead_tutorial.results.plots.sweep import Sweep
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.results.plots.timeline import spacing, timeline
-from spead_tutorial.results.plots.ways import Ways, ceiling, loopback
+from spead_tutorial.results.plots.ways import ceiling, loopback
 
 __all__ = [
     "DARK",
@@ -34,7 +35,6 @@ __all__ = [
     "Rendered",
     "Sweep",
     "Theme",
-    "Ways",
     "caption",
     "causes",
     "ceiling",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "GROUP",
-    "PITCH",
     "PartLook",
     "draw_bar",
     "draw_gain",
@@ -35,14 +33,13 @@ __all__ = [
     "line_of",
     "part_legend",
     "part_look",
-    "patch",
     "prepare",
     "prepare_gains",
     "write_beside",
 ]
 
 #: Inches: from one group of bars to the next, of the label above it, from bar to bar.
-GROUP, LABEL, PITCH = 0.68, 0.22, 0.2
+_GROUP, _LABEL, _PITCH = 0.68, 0.22, 0.2
 #: The colour of a part of a whole, as the theme has it, and its hatch.
 PartLook: TypeAlias = tuple[str, str] | None
 #: Inches of a label's second line, which a remark has where it is narrow.
@@ -87,17 +84,17 @@ def prepare_gains(
 def lanes(group: float, theme: Theme) -> dict[str, float]:
     """Return where the bar of each language is, in a group that begins at `group` inches."""
     top = group + label_height(theme)
-    return {language: top + (index + 0.5) * PITCH for index, language in enumerate(MEASURED)}
+    return {language: top + (index + 0.5) * _PITCH for index, language in enumerate(MEASURED)}
 
 
 def label_height(theme: Theme, note: object = True) -> float:
     """Return the inches of a group's label: a remark has a line of its own where it is narrow."""
-    return LABEL + _NOTE * (theme.is_narrow and bool(note))
+    return _LABEL + _NOTE * (theme.is_narrow and bool(note))
 
 
-def group_height(theme: Theme, wide: float = GROUP) -> float:
+def group_height(theme: Theme) -> float:
     """Return the inches from one group of bars with a remark to the next."""
-    return wide - LABEL + label_height(theme)
+    return _GROUP - _LABEL + label_height(theme)
 
 
 def label_group(axis: "Axes", y: float, title: str, note: str, theme: Theme) -> None:
@@ -110,12 +107,12 @@ def label_group(axis: "Axes", y: float, title: str, note: str, theme: Theme) -> 
         "bbox": box,
         "zorder": 4,
     }
-    axis.text(0.008, y + LABEL / 2, title, **where)
+    axis.text(0.008, y + _LABEL / 2, title, **where)
     faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint}
     if theme.is_narrow:
-        axis.text(0.008, y + LABEL + _NOTE / 2 - 0.03, note, **faint, **where)
+        axis.text(0.008, y + _LABEL + _NOTE / 2 - 0.03, note, **faint, **where)
     else:
-        axis.text(1, y + LABEL / 2, note, ha="right", **faint, **where)
+        axis.text(1, y + _LABEL / 2, note, ha="right", **faint, **where)
 
 
 def line_of(row: str, language: str, point: Point) -> Line:
@@ -231,14 +228,9 @@ def part_legend(looks: Mapping[str, PartLook], theme: Theme) -> list["Artist"]:
 
 def language_legend(theme: Theme) -> list["Artist"]:
     """Return what says which bars are of which language."""
-    return [patch(theme, language, NAMES[language]) for language in MEASURED]
-
-
-def patch(theme: Theme, language: str, label: str, pale: bool = False) -> "Artist":
-    """Return what a legend shows of such a bar."""
     from matplotlib.patches import Patch
 
-    return Patch(label=label, **_filled(theme, language, pale))
+    return [Patch(label=NAMES[one], **_filled(theme, one, pale=False)) for one in MEASURED]
 
 
 def _filled(theme: Theme, language: str, pale: bool) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import bars, curves, facts
 from spead_tutorial.results.plots.render import TIMES, Drawn, Line, say
-from spead_tutorial.results.plots.sheet import FAINT, Sheet, name_panel, panels, write
+from spead_tutorial.results.plots.sheet import FAINT, Sheet, name_panel
 from spead_tutorial.results.plots.theme import NAMES, Theme, looks, role_of
 from spead_tutorial.results.units import number, size, times
 
@@ -133,32 +133,18 @@ _WAYS = {
     _KEPT: ("memory kept", "the allocator returns none"),
     _AGAIN: ("used again", "two buffers in turn"),
 }
-_MIB = 1 << 20
-#: Sizes of heaps to show where the recording has no variants.
-_SIZES = (_MIB, 16 * _MIB, 64 * _MIB)
 #: Inches: the sides of both columns of bars, and the middle of the gains, from the right.
 _RATE, _FAULTS, _GAIN = (0.2, 3.15), (3.5, 1.2), 0.6
 #: The same where the faults are below the rates, and room above them.
 _NARROW, _FAULTS_ROOM = (0.2, 1.15), 0.9
-#: Inches of the small panels: what is left of them, and between two; a row, and its two dots.
-_LEFT, _RIGHT, _BETWEEN, _ROW, _APART = 1.2, 0.25, 0.3, 0.3, 0.11
-#: How many of them are beside each other where there is room.
-_COLUMNS = 2
 
 
 def causes(recording: Recording, theme: Theme) -> Drawn:
-    """Draw rates, page faults and gains of each way to get memory, where most was gained.
-
-    Of the other sizes of heaps, there are the gains alone.
-    """
+    """Draw rates, page faults and gains of each way to get memory, where most was gained."""
     found = _found(recording)
     gains = {n: _gains(ways) for n, ways in found.items()}
     large = facts.strongest({n: some.get(_AGAIN, {}) for n, some in gains.items()})
-    others = {n: some for n, some in gains.items() if n != large and some}
     height = bars.group_height(theme) * len(found[large])
-    rows = [(0.62, height)] + [(_FAULTS_ROOM, height)] * theme.is_narrow
-    kinds = [kind for kind in _WAYS if any(kind in some for some in others.values())]
-    columns = 1 if theme.is_narrow else _COLUMNS
     slots = {
         name: facts.gained(one)
         for name, kind in (("kept", _KEPT), ("again", _AGAIN))
@@ -167,23 +153,12 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     sheet = Sheet(
         theme,
         facts.fill(_TITLE, slots | {"size": size(large)}),
-        rows + [(1.12, _ROW * len(kinds))] * -(-len(others) // columns),
+        [(0.62, height)] + [(_FAULTS_ROOM, height)] * theme.is_narrow,
         facts.caption(recording),
         subtitle="Why new memory is slow: other ways to get it, and what they gain",
         legend=bars.language_legend(theme),
     )
     _draw_bars(sheet, found[large], gains[large], large, height)
-    # On a scale that has room for the gains at the large size, too.
-    at_all = [*others.values(), gains[large]]
-    ends = facts.ends(x for some in at_all for kind in kinds for x in some.get(kind, {}).values())
-    places = panels(theme, min(len(others), columns) or 1, (_LEFT, _RIGHT), _BETWEEN)
-    for place, (n, some) in enumerate(others.items()):
-        row, column = divmod(place, columns)
-        axis = sheet.axes(len(rows) + row, *places[column].sides)
-        names = {(y + 0.5) * _ROW: "" if column else _WAYS[kind][0] for y, kind in enumerate(kinds)}
-        label, inches = "times as fast as new memory", _ROW * len(kinds)
-        bars.prepare_gains(axis, inches, ends, theme, label, names=names)
-        _draw_gains(axis, n, {kind: some.get(kind, {}) for kind in kinds}, theme)
     return sheet.drawn(
         "Bars: the rate in MB/s, and page faults for a heap, of each way to get memory; and how"
         " many times as fast as new memory it is."
@@ -191,7 +166,7 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
 
 
 def _found(recording: Recording) -> Mapping[int, Ways]:
-    """Return the sizes that have variants; without any, a few of those there are."""
+    """Return the sizes that have variants; without any, all that there are."""
     known = facts.points(recording.samples)
     found: dict[int, dict[Kind, dict[str, facts.Point]]] = {}
     for kind in _WAYS:
@@ -201,8 +176,7 @@ def _found(recording: Recording) -> Mapping[int, Ways]:
     if not found:
         facts.require({}, [Series(OURS, "python", _BEFORE)], _SWEEP)
     with_variants = {n for n, ways in found.items() if any(variant for _, variant in ways)}
-    shown = with_variants or found.keys() & set(_SIZES) or found.keys()
-    return {n: found[n] for n in sorted(shown)}
+    return {n: found[n] for n in sorted(with_variants or found)}
 
 
 def _gains(ways: Ways) -> Gains:
@@ -246,19 +220,3 @@ def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) ->
         )
         note = "\n".join(["in brackets:", *folded])
         bars.write_beside(written, height + 0.36, note, right, fontsize=FAINT, color=theme.faint)
-
-
-def _draw_gains(axis: "Axes", n: int, gains: Gains, theme: Theme) -> None:
-    """Draw a mark with its interval for each gain, and say above how many differences there are."""
-    known = []
-    for row, (kind, some) in enumerate(gains.items()):
-        for language, one in some.items():
-            if one is not None:
-                y = (row + 0.5) * _ROW + _APART * (MEASURED.index(language) - 0.5)
-                bars.draw_gain(axis, y, one, language, theme, _WAYS[kind][0], n)
-                known.append(one)
-    different = sum(map(differs, known))
-    nothing = facts.NO_DIFFERENCE if known else "not known"
-    words = f"{different} of {len(known)} differences told" if different else nothing
-    for line_above, raised, letters in ((f"Heaps of {size(n)}", 20, 11), (words, 6, FAINT)):
-        write(axis, line_above, (0, 1), (0, raised), "axes fraction", va="bottom", fontsize=letters)

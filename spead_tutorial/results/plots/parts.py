@@ -2,12 +2,12 @@
 """Pictures of parts of a whole: what the time of a heap, and what the packets, went to."""
 
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure import search
-from spead_tutorial.measure.analysis import OTHER, PARTS, Kind, Thread, split_times
+from spead_tutorial.measure.analysis import OTHER, Kind, Thread, split_times
 from spead_tutorial.measure.records import OURS, Received, Recording, Series, joined
 from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.bars import (
@@ -16,127 +16,105 @@ from spead_tutorial.results.plots.bars import (
     label_group,
     label_height,
     part_legend,
-    prepare,
 )
 from spead_tutorial.results.plots.render import Drawn, Line, mark, say
-from spead_tutorial.results.plots.sheet import Sheet
+from spead_tutorial.results.plots.sheet import Sheet, count_down, panels
 from spead_tutorial.results.plots.theme import NAMES, Theme
-from spead_tutorial.results.units import number, percent, size, thousands
+from spead_tutorial.results.units import number, percent, size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["lost", "where"]
 
-#: What the kernel does for a message, as its caller.
-_KERNEL = ("copy", "system call", "buffers", "stack")
-_SIDES = (0.78, 0.3)
-#: Inches: from bar to bar, of a bar, after a group, and of a letter in a bar.
-_PITCH, _BAR, _GAP, _LETTER = 0.25, 0.21, 0.1, 0.076
-_IDLE = "not running"
-#: Parts of one kind share a colour.
-_LOOKS: Mapping[str, PartLook] = {
-    "fill": ("preparing", ""),
-    "program": ("python", ""),
-    "queue": ("spead2", ""),
-    "packetizing": ("spead2", "////"),
-    "completion": ("spead2", "----"),
-    "copy": ("sending", ""),
-    "system call": ("c", "////"),
-    "buffers": ("c", "----"),
-    "stack": ("c", ""),
-    "lock": ("limit", ""),
-    "wake-up": ("limit", "////"),
-    "looking": ("limit", "----"),
-    OTHER: ("limit", "xxxx"),
-    _IDLE: None,
+#: The work of a heap: its parts, and how they are drawn.
+_GROUPS: Mapping[str, tuple[tuple[str, ...], PartLook]] = {
+    "samples": (("fill",), ("preparing", "")),
+    "program, stream": (("program", "queue", "packetizing", "completion"), ("python", "")),
+    "kernel": (("copy", "system call", "buffers", "stack"), ("c", "")),
+    "locks, waking": (("lock", "wake-up", "looking", OTHER), ("limit", "")),
+    "not running": ((), None),
 }
-
-Panel = Mapping[Kind, Sequence[Thread]]
+_LOOKS = {name: look for name, (_, look) in _GROUPS.items()}
+_KERNEL, _IDLE = "kernel", "not running"
+#: Inches: beside the panels, between and above them; from bar to bar, of one, between programs.
+_NAMES, _NARROW_NAMES, _RIGHT, _BETWEEN = 1.65, 1.45, 0.2, 0.25
+_ABOVE, _LOWER_ABOVE, _PITCH, _BAR, _GAP = 0.36, 0.9, 0.25, 0.21, 0.1
+#: Inches of a letter in a bar.
+_LETTER = 0.085
 
 
 def where(recording: Recording, theme: Theme) -> Drawn:
-    """Draw the time from heap to heap of each thread, split into parts."""
+    """Draw what part of the time from heap to heap each thread spends on which kind of work."""
     found = split_times(recording)
-    kinds = {kind: found[kind] for kind in sorted(found, key=_place)}
-    sizes = list(dict.fromkeys(kind.heap_size for kind in kinds))
-    panels = [{k: kinds[k] for k in kinds if k.heap_size == n} for n in sizes]
-    heights = [sum(_height(one, theme) for one in panel.values()) for panel in panels]
-    shares = [max(map(_kernel_share, threads)) for threads in kinds.values()]
-    ends = dict.fromkeys(percent(share) for share in (min(shares), max(shares)))
-    there = {part for threads in kinds.values() for one in threads for part in one.parts}
-    shown = [*(part for part in PARTS if part in there), _IDLE]
+    sizes = sorted({kind.heap_size for kind in found})
+    rows = sorted({(kind.program, kind.language) for kind in found}, key=_place)
+    threads = {row: max(len(found.get(Kind(n, *row), ())) for n in sizes) for row in rows}
+    height = sum(_PITCH * count + _GAP for count in threads.values())
+    kernel = [max(_work(one)[_KERNEL] for one in some) for some in found.values()]
+    ends = dict.fromkeys(percent(share) for share in (min(kernel), max(kernel)))
     sheet = Sheet(
         theme,
         f"The kernel's work: {' to '.join(ends)} of a heap's time",
-        [(0.34 + 0.34 * bool(row), height) for row, height in enumerate(heights)],
+        [(_ABOVE, height)] + [(_LOWER_ABOVE, height)] * (len(sizes) - 1) * theme.is_narrow,
         facts.caption(recording, "medians of {rounds} rounds"),
-        subtitle=f"Where the time goes; the kernel's: {', '.join(_KERNEL)}",
-        legend=part_legend({part: _LOOKS[part] for part in shown}, theme),
+        subtitle="What each thread does in the time from one heap to the next",
+        legend=part_legend(_LOOKS, theme),
         columns=3,
     )
-    for row, (n, panel) in enumerate(zip(sizes, panels, strict=True)):
-        axis = sheet.axes(row, *_SIDES)
-        _draw_panel(axis, heights[row], panel, theme)
+    sides = (_NARROW_NAMES if theme.is_narrow else _NAMES, _RIGHT)
+    for slot, n in zip(panels(theme, len(sizes), sides, _BETWEEN), sizes, strict=True):
+        axis = sheet.axes(slot.row, *slot.sides)
+        axis.set(xlim=(0, 1), xlabel="% of the time")
+        axis.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.0f}")
         axis.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
-        axis.set_xlabel("nanoseconds for each heap" * (row == len(panels) - 1))
+        y, names = 0.0, {}
+        for row, count in threads.items():
+            names[y + count * _PITCH / 2] = _name(*row)
+            for place, thread in enumerate(found.get(Kind(n, *row), ())):
+                _draw_thread(axis, y + (place + 0.5) * _PITCH, Kind(n, *row), thread, theme)
+            y += count * _PITCH + _GAP
+        count_down(axis, height, names if slot.is_first else None)
     return sheet.drawn("Bars: what each thread does in the time from one heap to the next.")
 
 
-def _kernel_share(thread: Thread) -> float:
-    there = [thread.parts[part].median for part in _KERNEL if part in thread.parts]
-    return sum(there) / thread.elapsed.median
+def _work(thread: Thread) -> dict[str, float]:
+    """Return what part of the time from heap to heap each kind of work takes."""
+    elapsed, parts = thread.elapsed.median, thread.parts
+    shares = {
+        name: sum(parts[one].median for one in some if one in parts) / elapsed
+        for name, (some, _) in _GROUPS.items()
+    }
+    return shares | {_IDLE: thread.idle_ns / elapsed}
 
 
-def _place(kind: Kind) -> tuple[int, int, int]:
-    """Return where a kind is: by size and by chapter, each in Python first."""
-    return kind.heap_size, find_chapter(kind.program).number, MEASURED.index(kind.language)
+def _place(row: tuple[str, str]) -> tuple[int, int]:
+    """Return where a program is: by its chapter, each in Python first."""
+    program, language = row
+    return find_chapter(program).number, MEASURED.index(language)
 
 
-def _height(threads: Sequence[Thread], theme: Theme) -> float:
-    return label_height(theme) + _PITCH * len(threads) + _GAP
+def _name(program: str, language: str) -> str:
+    return f"Chapter {find_chapter(program).number}, {NAMES[language]}"
 
 
-def _draw_panel(axis: "Axes", inches: float, panel: Panel, theme: Theme) -> None:
-    most = max(thread.busy_ns + thread.idle_ns for kind in panel for thread in panel[kind])
-    prepare(axis, inches, most, room=1.01, marks=5)
-    y, names = 0.0, {}
-    for kind, threads in panel.items():
-        chapter = find_chapter(kind.program)
-        title = f"{chapter.number}  {chapter.title}, {NAMES[kind.language]}"
-        elapsed = f"{thousands(float(f'{threads[0].elapsed.median:.3g}'))} ns"
-        label_group(axis, y, title, elapsed, theme)
-        for index, thread in enumerate(threads):
-            at = y + label_height(theme) + (index + 0.5) * _PITCH
-            _draw_thread(axis, at, kind, thread, most, theme)
-            names[at] = _name(thread)
-        y += _height(threads, theme)
-    axis.set_yticks(list(names), list(names.values()))
-
-
-def _name(thread: Thread) -> str:
-    return "program" if thread.own else "stream"
-
-
-def _draw_thread(
-    axis: "Axes", y: float, kind: Kind, thread: Thread, most: float, theme: Theme
-) -> None:
-    per_inch, left = most / (theme.width - sum(_SIDES)), 0.0
-    name = f"Chapter {find_chapter(kind.program).number}, {NAMES[kind.language]}, {_name(thread)}"
-    for part, estimate in thread.parts.items():
-        if width := estimate.median:  # of nothing there is no bar that one could be at
+def _draw_thread(axis: "Axes", y: float, kind: Kind, thread: Thread, theme: Theme) -> None:
+    shares, left = _work(thread), 0.0
+    name = f"{_name(kind.program, kind.language)}, {'program' if thread.own else 'stream'}"
+    for part, estimate in thread.parts.items():  # those of a kind stand together
+        width = estimate.median / thread.elapsed.median
+        if width:  # of nothing there is no bar that one could be at
             line = Line(f"{name}: {part}", kind.language, unit="ns")
             mark(axis, left + width / 2, y, line, kind.heap_size, estimate)
         left += width
-    idle = percent(thread.idle_ns / thread.elapsed.median)
-    say(axis, f"{name}: {_IDLE}", f"{size(kind.heap_size)} {idle}")
+    say(axis, f"{name}: {_IDLE}", f"{size(kind.heap_size)} {percent(shares[_IDLE])}")
+    inches = axis.get_position().width * theme.width
 
-    def written(part: str, width: float) -> str:
-        is_seen = part != _IDLE and width / per_inch > _LETTER * len(part) + 0.06
-        return part if is_seen else ""
+    def written(part: str, share: float) -> str:
+        words = percent(share)
+        return words if part == _KERNEL and share * inches > _LETTER * len(words) else ""
 
-    parts = {part: one.median for part, one in thread.parts.items()} | {_IDLE: thread.idle_ns}
-    draw_parts(axis, y, _BAR, parts, _LOOKS, theme, written, rims=True)
+    draw_parts(axis, y, _BAR, shares, _LOOKS, theme, written, rims=True)
 
 
 # ---------------------------------------------------------------------------------------
@@ -154,13 +132,13 @@ _BY_RING, _IN_PIECES = "in heaps that the full ring dropped", "received, of heap
 _FATES = {
     _GOT: ("python", ""),
     _IN_PIECES: ("limit", "////"),
-    _BY_RING: ("spead2", "...."),
+    _BY_RING: ("spead2", ""),
     _IN_SOCKET: ("c", ""),
     _ON_THE_WAY: ("sending", "----"),
 }
 _LEFT, _RIGHT = 0.14, 0.24
 #: Inches: of a bar, and from bar to bar; and how much of a letter.
-_FATE_BAR, _FATE_PITCH, _FATE_LETTER = 0.22, 0.3, 0.09
+_FATE_BAR, _FATE_PITCH, _FATE_LETTER = 0.22, 0.27, 0.09
 
 
 def lost(recording: Recording, theme: Theme) -> Drawn:
@@ -173,7 +151,7 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
     heaps = " and ".join(f"{heaps} heaps of {size(n)}" for n, heaps in sorted(sizes))
     sheet = Sheet(
         theme,
-        _title(cases.values()),
+        _title(cases),
         [(0.1, height)],
         facts.caption(recording, "means of {rounds} rounds"),
         subtitle=f"What became of the packets of {heaps}",
@@ -248,17 +226,23 @@ def _shares(point: facts.Point) -> Mapping[str, float]:
     return {words: statistics.fmean(some[words] / n for some, n in parts) for words in _FATES}
 
 
-def _title(cases: Iterable[facts.Point]) -> str:
-    """Say what packets that are lost on the way cost."""
-    for point in cases:
-        shares = _shares(point)
-        if shares.get(_ON_THE_WAY) and not shares[_IN_SOCKET]:
-            heaps = statistics.fmean(
-                1 - (one.received_heaps or 0) / one.heaps for one in _received(point)
-            )
-            lost_packets = _percent(shares[_ON_THE_WAY])
-            return f"{lost_packets} of the packets lost: {_percent(heaps)} of the heaps"
-    return "What becomes of packets"
+def _title(cases: Mapping[str, facts.Point]) -> str:
+    """Say what packets that are lost on the way cost, or where the most heaps are lost."""
+    known = {words: shares for words, point in cases.items() if (shares := _shares(point))}
+    if not known:
+        return "What becomes of packets"
+    heaps = {
+        words: statistics.fmean(
+            1 - (one.received_heaps or 0) / one.heaps for one in _received(point)
+        )
+        for words, point in cases.items()
+    }
+    for words, shares in known.items():
+        if shares[_ON_THE_WAY] and not shares[_IN_SOCKET]:
+            lost = _percent(shares[_ON_THE_WAY])
+            return f"{lost} of packets lost: {_percent(heaps[words])} of heaps"
+    worst = max(known, key=lambda words: heaps[words])
+    return f"{worst[0].upper()}{worst[1:]}: {_percent(heaps[worst])} of heaps lost"
 
 
 def _percent(share: float) -> str:

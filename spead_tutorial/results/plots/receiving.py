@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Receivers: their rate and CPU time, what they lose, and the highest rate without loss."""
+"""Receivers: their rate, what they lose, and the highest rate without loss."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import curves, facts
 from spead_tutorial.results.plots.ladder import Step, draw_steps
 from spead_tutorial.results.plots.render import PERCENT, RATE, Drawn, Line, mark, say
-from spead_tutorial.results.plots.sheet import Sheet, Slot, name_panel, panels
+from spead_tutorial.results.plots.sheet import Sheet, name_panel, panels
 from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_of
 from spead_tutorial.results.units import bytes_text, number, size, thousands
 
@@ -32,25 +32,15 @@ _LINES = {
     Series("spead2-source", "python", *_HOW): "spead2 from source, Python",
     Series("ceiling", "c", *_HOW): "bare calls, and a copy into place",
 }
-_CPU = "CPU seconds per GB"
-_GAP, _HEIGHT, _CPU_HEIGHT, _ROOM, _CPU_ROOM, _LOWER_ROOM = 0.3, 2.7, 1.6, 0.46, 0.38, 0.9
+_GAP, _HEIGHT, _ROOM, _LOWER_ROOM = 0.3, 2.7, 0.46, 0.9
 _MOST_LABELS = 3
 
 #: By size of packets, of each line the points by size of heaps.
 Found = Mapping[int, Mapping[Series, Mapping[int, facts.Point]]]
 
 
-def _cpu_s_per_gb(one: Sample) -> float | None:
-    """Return the CPU seconds of a sample for 10⁹ bytes of payload."""
-    if one.failure is not None or not one.payload_bytes:
-        return None
-    if one.cpu_user_ns is None or one.cpu_system_ns is None:
-        return None
-    return (one.cpu_user_ns + one.cpu_system_ns) / one.payload_bytes
-
-
 def receiving(recording: Recording, theme: Theme) -> Drawn:
-    """Draw receivers' rates and CPU times over the size of heaps, for each size of packets."""
+    """Draw receivers' rates over the size of heaps, for each size of packets."""
     samples = [one for one in recording.samples if one.series in _LINES]
     found = {
         n: facts.points(one for one in samples if one.packet_size == n)
@@ -60,51 +50,34 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
     facts.require(dict.fromkeys(shown), [_OURS], "receive")
     look = looks(shown, theme)
     gains = {
-        _packets(n): facts.gains(lines.get(_PEER, {}), lines.get(_OURS, {}))
+        bytes_text(n): facts.gains(lines.get(_PEER, {}), lines.get(_OURS, {}))
         for n, lines in found.items()
     }
     rooms = [_ROOM] + [_LOWER_ROOM] * (len(found) - 1) * theme.is_narrow
     sheet = Sheet(
         theme,
-        facts.fill("C beside spead2's C++: {most}", facts.over_sizes(gains)),
-        [row for room in rooms for row in ((room, _HEIGHT), (_CPU_ROOM, _CPU_HEIGHT))],
+        facts.fill("C, not spead2's C++: {most}", facts.over_sizes(gains)),
+        [(room, _HEIGHT) for room in rooms],
         facts.caption(recording, curves.SHOWN),
-        subtitle="Receivers that empty a full socket: payload received, and CPU time",
+        subtitle="Receivers that empty a full socket, by the size of packets",
         legend=curves.curve_legend(_LINES, look, theme),
     )
-    places = panels(theme, len(found), curves.SIDES, _GAP)
-    for slot, (n, lines) in zip(places, found.items(), strict=True):
-        _draw(sheet, slot, n, found, {one: look[one] for one in shown if one in lines})
-    return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
-
-
-def _packets(n: int) -> str:
-    return f"packets of {bytes_text(n)}"
-
-
-def _draw(
-    sheet: Sheet, slot: Slot, packet_size: int, found: Found, look: Mapping[Series, Look]
-) -> None:
-    """Draw the panels of a size of packets: rates, and CPU times below them."""
-    lines, theme, title = found[packet_size], sheet.theme, _packets(packet_size)
     every = [point for some in found.values() for line in some.values() for point in line.values()]
     sizes = sorted({x for some in found.values() for line in some.values() for x in line})
-    rates, times = (sheet.axes(2 * slot.row + below, *slot.sides) for below in (0, 1))
-    curves.size_axis(rates, sizes, None, _MOST_LABELS)
-    name = f"{title}: MB/s" if slot.is_first else title
-    ends = slot.is_first, slot.is_last
-    curves.rate_panel(rates, theme, facts.highest(every), False, name, *ends)
-    curves.size_axis(times, sizes, curves.SIZE, _MOST_LABELS)
-    times.set_ylim(0, facts.highest(every, _cpu_s_per_gb) * 1.06 or 1)
-    times.tick_params(axis="y", labelleft=slot.is_first)
-    name_panel(times, _CPU if slot.is_first else "")
-    for series in reversed(list(look)):
-        name = f"{_LINES[series]}, {title}"
-        line = Line(name, role_of(series), key=next(iter(lines[series].values())).key)
-        curves.draw_curve(rates, lines[series], look[series], theme, line=line)
-        line = Line(name, role_of(series), unit=_CPU)
-        curves.draw_curve(times, lines[series], look[series], theme, _cpu_s_per_gb, line)
-    curves.draw_failures(rates, lines, look)
+    places = panels(theme, len(found), curves.SIDES, _GAP)
+    for slot, (n, lines) in zip(places, found.items(), strict=True):
+        axis, title = sheet.axes(slot.row, *slot.sides), f"packets of {bytes_text(n)}"
+        curves.size_axis(axis, sizes, curves.SIZE, _MOST_LABELS)
+        name = title + ": MB/s" * slot.is_first
+        ends = slot.is_first, slot.is_last
+        curves.rate_panel(axis, theme, facts.highest(every), False, name, *ends)
+        there = {one: look[one] for one in shown if one in lines}
+        for series in reversed(list(there)):
+            key = next(iter(lines[series].values())).key
+            line = Line(f"{_LINES[series]}, {title}", role_of(series), key=key)
+            curves.draw_curve(axis, lines[series], look[series], theme, line=line)
+        curves.draw_failures(axis, lines, there)
+    return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
 
 # ---------------------------------------------------------------------------------------
@@ -117,15 +90,16 @@ Searched = Mapping[Sizes, Mapping[Series, facts.Point]]
 #: What stands below the chapters, as far as it was measured: title, remark, series by their colour.
 _BESIDE = (
     ("memory used again", "computes nothing", OURS, {x: x for x in MEASURED}),
-    ("spead2 from source", "the same in C++", "spead2-source", {"spead2": "c"}),
-    ("spead2 from source", "the same in its Python", "spead2-source", {"spead2": "python"}),
-    ("spead2 from PyPI", "the same in its Python", "spead2", {"spead2": "python"}),
+    ("spead2 in C++", "the same", "spead2-source", {"spead2": "c"}),
+    ("spead2 in Python", "the same", "spead2-source", {"spead2": "python"}),
     ("bare system calls", "and a copy into place", "ceiling", {"limit": "c"}),
 )
+#: Of so many pairs of sizes, those with the most receivers.
+_MOST_PANELS = 2
 
 
 def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
-    """Draw the highest rate without loss, chapter by chapter, a panel for each pair of sizes."""
+    """Draw the highest rate without loss, chapter by chapter, a panel for a pair of sizes."""
     settled = search.settled(recording)
     found = _by_sizes(settled)
     ours = [Series(OURS, language, one.name) for one in CHAINED for language in MEASURED]
@@ -133,19 +107,17 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
     facts.require(there, ours, "receive-lossless")
     sheet = draw_steps(
         theme,
-        _gained(found),
-        "The highest payload rate at which a receiver loses nothing, sender and receiver on a core"
-        " each",
+        (_gained(found), "At each bar: how many times as much as the chapter before"),
         facts.caption(settled, "median of {rounds} rounds, a search in each, line: {spread}"),
         {
-            f"Heaps of {size(heap)}, packets of {bytes_text(packet)}": rungs
-            for (heap, packet), points in found.items()
+            f"{size(heap)}, packets of {packet}": rungs
+            for (heap, packet), points in list(found.items())[:_MOST_PANELS]
             if (rungs := _rungs(points))
         },
-        "payload without loss, GB/s",
+        "without loss, GB/s",
         lambda point: search.is_bound(point.samples),
     )
-    return sheet.drawn("Dots: the highest payload rate at which a receiver loses nothing, in MB/s.")
+    return sheet.drawn("Bars: the highest payload rate at which a receiver loses nothing, in MB/s.")
 
 
 def _by_sizes(recording: Recording) -> Searched:
@@ -196,16 +168,16 @@ def _of(
 
 def _gained(found: Searched) -> str:
     """Say how many times as high the rate of the last chapter is as that of the first."""
-    (heap_size, _), points = next(iter(found.items()))
+    points = next(iter(found.values()))
     there = [one for one in RECEIVERS if _of(points, OURS, one.name)]
     first, last = (_of(points, OURS, one.name) for one in (there[0], there[-1]))
     gains = facts.gain_each(first, last)
     if len(there) < 2 or not any(gains.values()):
         return "Rates without loss"
     is_told = any(one is not None and differs(one) for one in gains.values())
-    words = _at_least(*last.values()) * is_told + facts.gained(gains)
-    chapters = f"from chapter {there[0].number} to {there[-1].number}"
-    return f"{size(heap_size)} heaps, {chapters}: {words}"
+    least = "\N{GREATER-THAN OR EQUAL TO} " * bool(is_told and _at_least(*last.values()))
+    chapters = f"chapter {there[0].number} to {there[-1].number}"
+    return f"Lossless, {chapters}: {least}{facts.gained(gains)}"
 
 
 # ---------------------------------------------------------------------------------------
@@ -215,11 +187,11 @@ _RECEIVER = "tut_7_recv_power"
 _LOSING = {
     Series(OURS, "python", _RECEIVER): "chapter 7, Python",
     Series(OURS, "c", _RECEIVER): "chapter 7, C",
-    Series("spead2-source", "c", "receive"): "spead2 from source, C++, computes nothing",
+    Series("spead2-source", "c", "receive"): "spead2 in C++, computes nothing",
     Series("ceiling", "c", "receive"): "bare calls, and a copy into place",
 }
 _SIZES = 1 << 20, 9000
-_LOSS_HEIGHT, _LOSS_ROOM = 3.2, 0.46
+_LOSS_HEIGHT, _LOSS_ROOM = 2.6, 0.46
 #: Rates in MB/s that the axis has marks at, and how many parts of an octave are put together.
 _MARKS = (1, 4, 16, 62.5, 125, 250, 500, 1000, 2000, 4000, 8000, 16000)
 _PARTS = 4
@@ -252,11 +224,12 @@ def loss(recording: Recording, theme: Theme) -> Drawn:
         ),
         subtitle=f"{heaps}: what a receiver loses",
         legend=curves.curve_legend(_LOSING, look, theme),
-        columns=1,
     )
     axis = sheet.axes(0, *curves.SIDES)
-    rates = [_megabytes(one) for some in runs.values() for one in some if _known(one)]
-    _scales(axis, rates, step=2 if theme.is_narrow else 1)
+    every = [one for some in runs.values() for one in some if _known(one)]
+    _scales(axis, [*map(_megabytes, every)], step=2 if theme.is_narrow else 1)
+    most = max(map(_share, every), default=0) or 1
+    axis.set_ylim(-0.04 * most, 1.06 * most)
     for series in reversed(runs):
         found = best[series].estimate() if series in best else None
         _draw_losses(axis, series, [*filter(_known, runs[series])], found, look[series], theme)
@@ -288,7 +261,6 @@ def _scales(axis: "Axes", rates: Sequence[float], step: int) -> None:
     axis.set_xticks([x for x in _MARKS if low / 1.3 <= x <= high * 1.3][::step])
     axis.set_xticks([], minor=True)
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x) if x >= 100 else f"{x:g}")
-    axis.set_ylim(-4, 104)
     axis.grid()
     axis.set_axisbelow(True)
     axis.set_xlabel("payload sent in MB/s (10⁶ bytes a second)")

@@ -5,15 +5,14 @@ A phone has a picture that is narrow: what is beside each other here is below ea
 """
 
 import dataclasses
-import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.results.plots.render import Drawn, in_words
 from spead_tutorial.results.plots.theme import WIDTH, Theme
-from spead_tutorial.results.units import gigabits, megabytes, number, thousands
+from spead_tutorial.results.units import gigabits, megabytes, thousands
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -24,10 +23,7 @@ __all__ = [
     "FAINT",
     "Sheet",
     "Slot",
-    "band_height",
     "count_down",
-    "draw_band",
-    "draw_mark",
     "name_panel",
     "panels",
     "rate_axis",
@@ -137,7 +133,7 @@ class Sheet:
 
 def _folded(title: str, columns: int) -> list[str]:
     """Fold a title; what is in brackets, and a unit, stays beside the word before it."""
-    lines = textwrap.wrap(re.sub(r" (?=\(|[KMG]iB\b)", "\N{NO-BREAK SPACE}", title), columns)
+    lines = textwrap.wrap(re.sub(r" (?=\(|[KMG]iB\b|%)", "\N{NO-BREAK SPACE}", title), columns)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
@@ -237,50 +233,3 @@ def rate_axis(axis: "Axes", theme: Theme, second: str | None, raised: float = 0.
     shift, align = ((0.0, 20.0), "right") if second == "top" else ((4.0, 7.0 + raised), "left")
     faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint}
     write(axis, "Gb/s", (1, 1), shift, "axes fraction", ha=align, va="bottom", **faint)
-
-
-# ---------------------------------------------------------------------------------------
-# Scales of time that differ within a picture: what says so, so that nobody can miss it
-
-#: Inches: the height of a band, the same with two lines, and its sides.
-_BAND, _TWO_LINES = 0.28, 0.48
-_SIDES = (0.12, 0.12)
-#: So many times as long is another scale; and what part of the shortest one the mark may take.
-_OTHER, _PART = 1.2, 0.45
-
-
-def band_height(theme: Theme) -> float:
-    """Return the inches of a band, which has two lines where it is narrow."""
-    return _TWO_LINES if theme.is_narrow else _BAND
-
-
-def draw_band(sheet: Sheet, row: int, name: str, span: float, longest: float) -> None:
-    """Head what has one scale, and say how it differs from the longest one; both are in ns."""
-    axis = sheet.axes(row, *_SIDES, facecolor=sheet.theme.grid)
-    axis.set(xticks=[], yticks=[], xlim=(0, 1), ylim=(0, 1))
-    axis.spines[:].set_visible(False)
-    scale = f"{number(span / 1e6)} ms from left to right"
-    if longest > _OTHER * span:
-        scale += f", magnified \N{MULTIPLICATION SIGN}{float(f'{longest / span:.2g}'):g}"
-    where: dict[str, Any] = {"va": "center_baseline", "transform": axis.transAxes}
-    narrow = sheet.theme.is_narrow
-    axis.text(0.012, 0.72 if narrow else 0.48, name, weight="bold", **where)
-    x, y, align = (0.012, 0.27, "left") if narrow else (0.988, 0.48, "right")
-    axis.text(x, y, scale, ha=align, **where)
-
-
-def draw_mark(axis: "Axes", spans: Iterable[float], raised: float, theme: Theme) -> None:
-    """Draw a time that all spans have room for, some inches above a panel whose x is in ms."""
-    from matplotlib.transforms import ScaledTranslation
-
-    most = _PART * min(spans)
-    power = 10.0 ** math.floor(math.log10(most))
-    ms = max(x * power for x in (1, 2, 5) if x * power <= most) / 1e6
-    _, high = axis.get_xlim()
-    up = ScaledTranslation(0, raised, axis.figure.dpi_scale_trans)
-    place = axis.get_xaxis_transform() + up
-    axis.plot(
-        [high - ms, high], [1, 1], transform=place, linewidth=3, color=theme.text, clip_on=False
-    )
-    style: dict[str, Any] = {"ha": "right", "va": "center_baseline", "fontsize": FAINT}
-    write(axis, f"{number(ms)} ms", (high - ms, 1), (-5, 0), place, **style)

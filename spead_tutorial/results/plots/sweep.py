@@ -1,31 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rates over the size of heaps, or of packets, and what was gained."""
+"""Rates over the size of heaps, and what was gained."""
 
 import dataclasses
-import math
-from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.baselines import PEER
-from spead_tutorial.measure.records import OURS, Recording, Series
+from spead_tutorial.measure.records import Recording, Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
-from spead_tutorial.results.plots.render import PACKET, TIMES, Drawn, Line
-from spead_tutorial.results.plots.sheet import FAINT, Sheet, Slot, name_panel, panels
+from spead_tutorial.results.plots.render import TIMES, Drawn, Line
+from spead_tutorial.results.plots.sheet import Sheet, panels
 from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_of
 from spead_tutorial.results.units import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Sweep", "packet_sizes"]
+__all__ = ["Sweep"]
 
-_HEIGHT, _BESIDE_HEIGHT, _PAIR_HEIGHT, _GAIN_HEIGHT = 3.3, 2.7, 2.3, 1.6
+_HEIGHT, _BESIDE_HEIGHT, _PAIR_HEIGHT, _GAIN_HEIGHT = 2.8, 2.0, 2.3, 1.05
 _ROOM, _GAIN_ROOM, _LOWER_ROOM = 0.34, 0.38, 0.85
 _GAP = 0.3
-_MOST_LABELS, _MOST_GAINS = 8, 8
+_MOST_LABELS, _MOST_GAINS = 8, 5
 
 Gains = Mapping[int, Estimate | None]
 
@@ -227,163 +225,3 @@ def _draw_rates(axis: "Axes", lines: _Lines, look: Mapping[Series, Look], theme:
         line = Line(lines.labels[series], role_of(series), key=key)
         curves.draw_curve(axis, lines.points[series], look[series], theme, line=line)
     curves.draw_failures(axis, lines.points, look)
-
-
-# ---------------------------------------------------------------------------------------
-# Chapter 6: the size of packets: those that travel whole, and those in fragments
-
-#: The lines of the picture, over the size of packets.
-PacketsFound: TypeAlias = Mapping[Series, Mapping[int, facts.Point]]
-#: The names of the panels, and of each where along x a size is.
-Panels: TypeAlias = Mapping[str, Mapping[int, int]]
-
-_CHAPTER = find_chapter("6")
-_OURS = {Series(OURS, language, _CHAPTER.name): NAMES[language] for language in MEASURED}
-_ALL = {
-    **_OURS,
-    Series(
-        "ceiling", "c", "ceiling", "two threads"
-    ): "bare system calls: two threads, fill and copy",
-}
-#: The packets before this chapter, and its own: the title holds them against each other.
-_SMALL, _LARGE = find_chapter("5").packet_size, _CHAPTER.packet_size
-#: Bytes of headers that the MTU counts; and what the size of a packet is a multiple of.
-_IP_AND_UDP, _UNIT = 28, 8
-_ANY, _WHOLE, _CUT = "", "Sent whole (MTU {mtu})", "In fragments"
-#: Inches: the room above a panel, and above one below another; between two; of a line of sizes.
-_ABOVE, _LOWER_ABOVE, _BETWEEN, _LOWER = 0.66, 1.5, 0.22, 0.16
-#: Points: how long the mark of a size is.
-_TICK = 3.5
-#: Along x, in thousandths of an octave: the least between two sizes, and beside all of them.
-_OCTAVE, _LEAST, _NARROW_LEAST, _MARGIN = 1000, 310, 450, 350
-
-
-def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
-    """Draw chapter 6's rate over the size of packets, a panel on each side of the MTU."""
-    found = _found(recording)
-    look, parted = looks(found, theme), _parted(recording, found, theme)
-    lower = [(_LOWER_ABOVE, _BESIDE_HEIGHT)] * (len(parted) - 1) * theme.is_narrow
-    sheet = Sheet(
-        theme,
-        _title(found, next(iter(parted.get(_CUT, ())), None)),
-        [(_ABOVE, _HEIGHT), *lower],
-        facts.caption(recording, curves.SHOWN),
-        subtitle="The rate against the size of packets",
-        legend=curves.curve_legend(_ALL, look, theme),
-        below=0.95,
-    )
-    widest = max(parted.values(), key=lambda places: max(places.values()))
-    for slot, (name, places) in zip(_slots(theme, parted), parted.items(), strict=True):
-        axis = sheet.axes(slot.row, *slot.sides)
-        name_panel(axis, curves.RATE * slot.is_first)
-        ends = slot.is_first, slot.is_last
-        curves.rate_panel(axis, theme, facts.top(recording), False, "", *ends)
-        _scale(axis, places)
-        axis.set_title(name, loc="left", fontsize=11, weight="bold", pad=24)
-        if theme.is_narrow or places is widest:
-            some = [places] if theme.is_narrow else parted.values()
-            apart = " and ".join(filter(None, (_apart(one, theme) for one in some)))
-            note = f"\n(logarithmic; {apart} drawn apart)" if apart else " (logarithmic)"
-            axis.set_xlabel(f"size of a packet in bytes{note}")
-        shown = {
-            series: {x: point for x, point in points.items() if x in places}
-            for series, points in found.items()
-        }
-        for series, of_sizes in shown.items():
-            line = Line(_ALL[series], role_of(series), over=PACKET)
-            curves.draw_curve(axis, of_sizes, look[series], theme, line=line, places=places)
-        curves.draw_failures(axis, shown, look, places)
-    return sheet.drawn("Lines: the rate in MB/s against the size of a packet.")
-
-
-def _found(recording: Recording) -> PacketsFound:
-    """Return the series by the sizes that are sent: where one asks for others, they are cut."""
-    by_series = facts.points(recording.samples, "packet_size")
-    facts.require(by_series, _OURS, "tut-6")
-    return {
-        series: {x - x % _UNIT: point for x, point in by_series[series].items()}
-        for series in _ALL
-        if series in by_series
-    }
-
-
-def _parted(recording: Recording, found: PacketsFound, theme: Theme) -> Panels:
-    """Part the sizes where the MTU does; where it is not known, they are all in one panel."""
-    sizes = sorted({x for by_size in found.values() for x in by_size})
-    mtus = {header.lab.get("mtu") for header in recording.headers}
-    mtu = mtus.pop()
-    if mtus or not isinstance(mtu, int):
-        return {_ANY: _places(sizes, theme)}
-    panels = {
-        _WHOLE.format(mtu=mtu): [x for x in sizes if x <= mtu - _IP_AND_UDP],
-        _CUT: [x for x in sizes if x > mtu - _IP_AND_UDP],
-    }
-    return {name: _places(sizes, theme) for name, sizes in panels.items() if sizes}
-
-
-def _title(found: PacketsFound, cut: int | None) -> str:
-    """Say what larger packets gain, and what those lose that do not travel whole."""
-
-    def gained_from(before: int, after: int) -> dict[str, Estimate | None]:
-        return {
-            name: facts.gain(found[series].get(before), found[series].get(after))
-            for series, name in _OURS.items()
-            if series in found
-        }
-
-    gains = gained_from(_SMALL, _LARGE)
-    if not any(gains.values()):
-        return "Packets of several sizes"
-    fragments = f"; in fragments {facts.gained(gained_from(_LARGE, cut))}" if cut else ""
-    return f"Packets of {_LARGE}, not {_SMALL} bytes: {facts.gained(gains)}{fragments}"
-
-
-# ---------------------------------------------------------------------------------------
-# The scale
-
-
-def _least(theme: Theme) -> int:
-    return _NARROW_LEAST if theme.is_narrow else _LEAST
-
-
-def _places(sizes: Sequence[int], theme: Theme) -> dict[int, int]:
-    """Return where along x each size is: never closer to another than their marks are wide."""
-    octaves = (round(_OCTAVE * math.log2(after / before)) for before, after in pairwise(sizes))
-    steps = (max(_least(theme), step) for step in octaves)
-    return dict(zip(sizes, accumulate(steps, initial=0), strict=True))
-
-
-def _slots(theme: Theme, among: Panels) -> list[Slot]:
-    """Return where panels are: as wide as their sizes are apart, or below each other."""
-    if theme.is_narrow:
-        return panels(theme, len(among), curves.SIDES, _BETWEEN)
-    left, right = curves.SIDES
-    widths = [max(places.values()) + 2 * _MARGIN for places in among.values()]
-    inches = (theme.width - left - right - _BETWEEN * (len(widths) - 1)) / sum(widths)
-    slots: list[Slot] = []
-    for width in widths:
-        sides = left, theme.width - left - width * inches
-        slots.append(Slot(0, sides, not slots, len(slots) == len(widths) - 1))
-        left += width * inches + _BETWEEN
-    return slots
-
-
-def _scale(axis: "Axes", places: Mapping[int, int]) -> None:
-    """Mark each size, every other one a line lower, so that they do not touch."""
-    axis.set_xlim(-_MARGIN, max(places.values()) + _MARGIN)
-    for odd in (False, True):
-        some = list(places.items())[odd::2]
-        axis.set_xticks([x for _, x in some], [f"{n}" for n, _ in some], minor=odd, fontsize=FAINT)
-    axis.tick_params(axis="x", which="both", length=_TICK, width=0.8, pad=_TICK)
-    axis.tick_params(axis="x", which="minor", pad=_TICK + 72 * _LOWER)
-    axis.grid(which="both")
-    axis.set_axisbelow(True)
-
-
-def _apart(places: Mapping[int, int], theme: Theme) -> str:
-    """Say which sizes are not where a logarithmic scale has them."""
-    pairs = pairwise(places.items())
-    close = [
-        n for one, other in pairs if other[1] - one[1] == _least(theme) for n in (one[0], other[0])
-    ]
-    return f"{close[0]} to {close[-1]}" if close else ""

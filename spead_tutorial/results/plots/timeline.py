@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 5: when the program prepares each heap, and when its messages leave."""
 
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -22,16 +21,7 @@ from spead_tutorial.measure.stats import Estimate, differs, gain, median
 from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.bars import part_look
 from spead_tutorial.results.plots.render import Drawn, say
-from spead_tutorial.results.plots.sheet import (
-    FAINT,
-    Sheet,
-    Span,
-    band_height,
-    count_down,
-    draw_band,
-    draw_mark,
-    write,
-)
+from spead_tutorial.results.plots.sheet import FAINT, Sheet, count_down, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.units import number, percent, size
 
@@ -40,11 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "IN_TURNS",
     "OVERLAPPED",
-    "counted",
-    "fill",
-    "patch",
     "spacing",
     "timeline",
     "timelines",
@@ -53,29 +39,18 @@ __all__ = [
 ]
 
 #: The two ways to send.
-IN_TURNS, OVERLAPPED = "in turns", "overlapped"
-#: Inches: the room above the band that heads what is drawn to one scale.
-_BAND_ROOM = 0.42
-
-#: Runs that are drawn to one scale: the same samples, sent to the same place.
+_IN_TURNS, OVERLAPPED = "in turns", "overlapped"
+#: Runs to be compared: the same samples, sent to the same place.
 Group: TypeAlias = Sequence[Timeline]
 
 
 def way(one: Timeline | Spacing) -> str:
     """Return whether it was in turns or overlapped."""
-    return OVERLAPPED if find_chapter(one.program).number >= 5 else IN_TURNS
+    return OVERLAPPED if find_chapter(one.program).number >= 5 else _IN_TURNS
 
 
 def _kind(one: Timeline | Spacing) -> str:
     return "Random samples" if one.random else "Constant samples"
-
-
-def _in_bands(theme: Theme, panels: Iterable[Sequence[Span]]) -> list[Span]:
-    """Return the rows of a sheet: a band above the panels of each scale."""
-    rows: list[Span] = []
-    for some in panels:
-        rows += [(_BAND_ROOM if rows else 0.2, band_height(theme)), *some]
-    return rows
 
 
 # ---------------------------------------------------------------------------------------
@@ -84,58 +59,46 @@ def _in_bands(theme: Theme, panels: Iterable[Sequence[Span]]) -> list[Span]:
 _HEAPS = 7
 _SIDES = (0.86, 0.2)
 #: Inches: the room above a block and its height; in it, its rows of bars, and how high they are.
-_ROOM, _HEIGHT = 0.56, 1.1
+_ROOM, _HEIGHT = 0.36, 1.1
 _PROGRAM, _NETWORK, _BAR = 0.36, 0.88, 0.26
 #: Inches from the number of a heap to that of the next, at least; and of what is said of a gap.
 _NUMBER, _WORD = 0.18, 0.46
-#: Inches: where the mark of a scale is above a block.
-_MARK = 0.27
-#: What is said of a block is in lines of so many letters where it is narrow; inches of a line.
-_COLUMNS, _LINE = 46, 0.16
 #: When the network thread has nothing to do for so large a part of what is shown, it says so.
 _LONG = 0.1
 
 
 def timeline(recording: Recording, theme: Theme) -> Drawn:
-    """Draw a block for each timeline: a few heaps from the middle of its run.
+    """Draw a block for each run of those samples where overlapping changes most.
 
-    Those of the same samples have one scale, with a band above them that says which.
+    It has a few heaps from the middle of the run; all blocks have one scale.
     """
     runs = timelines(recording)
     groups = [list(one) for _, one in groupby(runs, key=lambda run: (run.variant, run.random))]
-    spans = [_span(group) for group in groups]
-    block = _ROOM + _LINE * theme.is_narrow, _HEIGHT
-    shown = " or ".join(dict.fromkeys(map(counted, runs)))
-    kinds = dict.fromkeys(f"{NAMES[run.language]}, heaps of {size(run.heap_size)}" for run in runs)
+    group = max(groups, key=_change)
+    span, one = _span(group), group[0]
+    shown = " or ".join(dict.fromkeys(map(_counted, group)))
     sheet = Sheet(
         theme,
-        _title(groups),
-        _in_bands(theme, ([block] * len(group) for group in groups)),
+        _title(group),
+        [(_ROOM, _HEIGHT)] * len(group),
         facts.caption(
             recording, f"times of one run each, bars: heaps from its middle, shares: {shown}"
         ),
-        subtitle=f"Who works when: program and network thread ({' or '.join(kinds)})",
-        legend=[patch(theme, role) for role in ("preparing", "waiting", "sending")],
+        subtitle=f"{joined(_kind(one), one.variant)}, heaps of {size(one.heap_size)},"
+        f" in {NAMES[one.language]}",
+        legend=[_patch(theme, role) for role in ("preparing", "waiting", "sending")],
         columns=3,
     )
-    row = 0
-    for group, span in zip(groups, spans, strict=True):
-        draw_band(sheet, row, _samples(group[0]), span, max(spans))
-        for run in group:
-            row += 1
-            axis = sheet.axes(row, *_SIDES)
-            _draw_block(axis, run, span, theme)
-            _name_block(axis, run, theme)
-            _say_block(axis, run, span)
-            draw_mark(axis, spans, _MARK + _LINE * theme.is_narrow, theme)
-            axis.tick_params(axis="x", labelbottom=run is group[-1])
-        row += 1
-    since = "" if theme.is_narrow else " since the first of these heaps was begun"
-    axis.set_xlabel(f"time in ms{since}")
+    for row, run in enumerate(group):
+        axis = sheet.axes(row, *_SIDES)
+        _draw_block(axis, run, span, theme)
+        write(axis, way(run).capitalize(), (0, 1), (0, 2), "axes fraction", va="bottom")
+        _say_block(axis, run, span)
+        axis.tick_params(axis="x", labelbottom=run is group[-1])
+    axis.set_xlabel("time in ms")
     return sheet.drawn(
         "A block for each program; in it, bars in time: when the program prepares each heap and"
-        " when it waits, and when the network thread sends each heap. Blocks of the same samples"
-        " have one scale."
+        " when it waits, and when the network thread sends each heap."
     )
 
 
@@ -158,14 +121,9 @@ def timelines(recording: Recording) -> list[Timeline]:
     )
 
 
-def counted(one: Timeline) -> str:
+def _counted(one: Timeline) -> str:
     """Return which heaps of a timeline its shares are of."""
     return f"heaps {first_steady(one)} to {len(one.prepare_ns) - 1}"
-
-
-def _samples(one: Timeline) -> str:
-    """Return which samples a timeline is of, and where they were sent to."""
-    return joined(_kind(one), one.variant)
 
 
 def title(one: Timeline) -> str:
@@ -195,13 +153,18 @@ def _end(run: Timeline, heap: int) -> int:
     return max(run.resumed_ns[heap], run.last_packet_ns[heap])
 
 
-def _title(groups: Sequence[Group]) -> str:
-    """Say how busy the network thread is, where overlapping changed that most."""
-    busy = [{way(run): shares(run).sending for run in group} for group in groups]
-    changes = [abs(ways[OVERLAPPED] - ways[IN_TURNS]) if len(ways) > 1 else 0.0 for ways in busy]
-    place = changes.index(max(changes))
-    words = ", ".join(f"{percent(share)} {how}" for how, share in busy[place].items())
-    return f"{_samples(groups[place][0])}: network thread busy {words}"
+def _change(group: Group) -> float:
+    """Return by how much overlapping changes what share of the time the network thread works."""
+    busy = [shares(run).sending for run in group]
+    return abs(busy[-1] - busy[0])
+
+
+def _title(group: Group) -> str:
+    """Say how busy the network thread is, overlapped and in turns."""
+    first, last = (percent(shares(run).sending) for run in (group[0], group[-1]))
+    if len(group) < 2:
+        return f"{way(group[0]).capitalize()}, the network thread works {first}"
+    return f"{OVERLAPPED.capitalize()}, the network thread works {last}, not {first}"
 
 
 def _draw_block(axis: "Axes", run: Timeline, span: int, theme: Theme) -> None:
@@ -223,13 +186,13 @@ def _draw_block(axis: "Axes", run: Timeline, span: int, theme: Theme) -> None:
     ):
         last = -apart
         for heap, left, right in shown:
-            axis.barh(y, right - left, _BAR, left, **fill(theme, role, pale=heap % 2 == 1))
+            axis.barh(y, right - left, _BAR, left, **_fill(theme, role, pale=heap % 2 == 1))
             middle = (max(left, 0) + min(right, most)) / 2
             if middle - last >= apart:
                 axis.text(middle, y - _BAR / 2 - 0.04, f"{heap}", **above)
                 last = middle
     for _, left, right in inside(waiting(run)):
-        axis.barh(_PROGRAM, right - left, _BAR, left, **fill(theme, "waiting"))
+        axis.barh(_PROGRAM, right - left, _BAR, left, **_fill(theme, "waiting"))
     # In the longest gap between two heaps, the network thread has nothing to do.
     ends = sorted((left, right) for _, left, right in sent)
     gaps = [(after[0] - before[1], before[1]) for before, after in pairwise(ends)]
@@ -239,7 +202,7 @@ def _draw_block(axis: "Axes", run: Timeline, span: int, theme: Theme) -> None:
         axis.text(start + longest / 2, _NETWORK, "asleep", fontsize=FAINT, **centre)
 
 
-def fill(theme: Theme, role: str, pale: bool = False) -> dict[str, Any]:
+def _fill(theme: Theme, role: str, pale: bool = False) -> dict[str, Any]:
     """Return how a bar of time is filled: those of work have a colour."""
     if role not in theme.colours:
         return {**part_look(None, theme), "hatch": "/////" if role == "waiting" else ""}
@@ -248,28 +211,11 @@ def fill(theme: Theme, role: str, pale: bool = False) -> dict[str, Any]:
     return {"facecolor": front, "edgecolor": colour, "linewidth": 1}
 
 
-def patch(theme: Theme, role: str) -> "Artist":
+def _patch(theme: Theme, role: str) -> "Artist":
     """Return what a legend shows of such a bar."""
     from matplotlib.patches import Patch
 
-    return Patch(label=role, **fill(theme, role))
-
-
-def _name_block(axis: "Axes", run: Timeline, theme: Theme) -> None:
-    """Say above a block what it is of, and how much of the time its threads were busy."""
-    left = -72 * (_SIDES[0] - 0.12)
-    raised = 15 + 72 * _LINE * theme.is_narrow
-    words = "\n".join(textwrap.wrap(_busy(run), _COLUMNS)) if theme.is_narrow else _busy(run)
-    for one, y, points in ((way(run).capitalize(), raised, 11), (words, 2, FAINT)):
-        write(axis, one, (0, 1), (left, y), "axes fraction", va="bottom", fontsize=points)
-
-
-def _busy(run: Timeline) -> str:
-    portions = shares(run)
-    return (
-        f"network thread busy {percent(portions.sending)} of the time,"
-        f" program preparing {percent(portions.preparing)}"
-    )
+    return Patch(label=role, **_fill(theme, role))
 
 
 def _say_block(axis: "Axes", run: Timeline, span: int) -> None:
@@ -277,7 +223,11 @@ def _say_block(axis: "Axes", run: Timeline, span: int) -> None:
     first = _first_heaps(run)[0]
     begins = [time for time in run.prepare_ns[first:] if time < run.prepare_ns[first] + span]
     shown = f"heaps {first} to {first + len(begins) - 1} of {len(run.prepare_ns)}"
-    busy = f"{_busy(run)}, waiting {percent(shares(run).waiting)}"
+    parts = shares(run)
+    busy = (
+        f"network thread busy {percent(parts.sending)} of the time, program preparing"
+        f" {percent(parts.preparing)}, waiting {percent(parts.waiting)}"
+    )
     middle = f"{_milliseconds(preparing(run))} ms to prepare, {_milliseconds(sending(run))} ms"
     words = f"{shown}, {number(span / 1e6)} ms; {busy}; median of a heap: {middle} to send"
     say(axis, title(run), words)
@@ -291,44 +241,39 @@ def _milliseconds(intervals: Sequence[Interval]) -> str:
 # When the messages of a program leave, heap by heap
 
 _SPACING_SIDES = (0.98, 0.2)
-#: Inches: the room above a block, the height of each of its rows and of the lines in it; where
-#: the mark of its scale is.
-_BLOCK_ROOM, _ROW, _STROKE, _BLOCK_MARK = 0.22, 0.5, 0.24, 0.08
-#: As many heaps of its slowest row does a block show.
+#: Inches: the room above the rows, the height of each, and of the lines in it.
+_ROWS_ROOM, _ROW, _STROKE = 0.1, 0.6, 0.3
+#: As many heaps of its slowest row are shown.
 _FEW = 3
-#: The rounds of one program, and those of the programs of a block.
+#: The rounds of one program, and those of the programs with the same samples and link.
 _Rounds: TypeAlias = list[Spacing]
 _Block: TypeAlias = list[_Rounds]
 
 
 def spacing(recording: Recording, theme: Theme) -> Drawn:
-    """Draw a block for each kind of samples and link, and a row in it for each program."""
+    """Draw when messages leave, a row for each program, where overlapping changes most."""
     runs = [run for run in recording.spacings if run.failure is None]
     blocks = _blocks(runs)
-    # Each is shown for as long as the slowest of its programs takes.
-    windows = [[_few_heaps(_middle(rounds)) for rounds in block] for block in blocks]
-    spans = [max(end - begin for begin, end in some) for some in windows]
-    languages = " or ".join(dict.fromkeys(NAMES[block[0][0].language] for block in blocks))
+    block = blocks[facts.strongest({n: {"": _gain(one)} for n, one in enumerate(blocks)})]
+    # It is shown for as long as the slowest of its programs takes.
+    span = max(end - begin for begin, end in (_few_heaps(_middle(rounds)) for rounds in block))
+    first = block[0][0]
+    where = joined(_kind(first), first.variant or "no limit", f"in {NAMES[first.language]}")
     sheet = Sheet(
         theme,
-        _most_at_once(blocks),
-        _in_bands(theme, ([(_BLOCK_ROOM, _ROW * len(block))] for block in blocks)),
+        _most_at_once(block),
+        [(_ROWS_ROOM, _ROW * len(block))],
         facts.caption(recording, _shown(runs)),
-        subtitle=f"When packets leave: in turns and overlapped ({languages})",
+        subtitle=f"When packets leave: {where[0].lower()}{where[1:]}",
         legend=_legend(theme),
     )
-    for place, (block, span) in enumerate(zip(blocks, spans, strict=True)):
-        draw_band(sheet, 2 * place, _place(block[0][0]), span, max(spans))
-        axis = sheet.axes(2 * place + 1, *_SPACING_SIDES)
-        _draw_rows(axis, block, span, theme)
-        draw_mark(axis, spans, _BLOCK_MARK, theme)
-    since = "" if theme.is_narrow else " since the first message of a heap"
-    axis.set_xlabel(f"time in ms{since}")
+    axis = sheet.axes(0, *_SPACING_SIDES)
+    _draw_rows(axis, block, span, theme)
+    axis.set_xlabel("time in ms")
     return sheet.drawn(
-        "A block for each kind of samples and each link; in it a row for each program, with a"
-        " line in time for each message that the device gets. Of each heap, the longest silence"
-        " between its messages, and the most that a queue must hold which is emptied at the"
-        " heap's average rate."
+        "A row for each program, with a line in time for each message that the device gets. Of"
+        " each heap, the longest silence between its messages, and the most that a queue must"
+        " hold which is emptied at the heap's average rate."
     )
 
 
@@ -346,20 +291,16 @@ def _blocks(runs: Sequence[Spacing]) -> list[_Block]:
     ]
 
 
-def _most_at_once(blocks: Sequence[_Block]) -> str:
-    """Say how much leaves at once, in turns and overlapped, where that differs most."""
-    changes = {place: {"": _change(block)} for place, block in enumerate(blocks)}
-    place = facts.strongest(changes)
-    block, change = blocks[place], changes[place][""]
-    where = _place(block[0][0])
+def _most_at_once(block: _Block) -> str:
+    """Say how much leaves at once, in turns and overlapped."""
+    change, words = _gain(block), [f"{_at_once(rounds)} {way(rounds[0])}" for rounds in block]
     if change is not None and not differs(change):
-        return f"{where}: {facts.NO_DIFFERENCE} in how much leaves at once"
-    words = [f"{_at_once(rounds)} {way(rounds[0])}" for rounds in block]
+        return f"What leaves at once: {facts.NO_DIFFERENCE}"
     words[0] = f"{_at_once(block[0])} leave at once {way(block[0][0])}"
-    return f"{where}: {', '.join(words)}"
+    return ", ".join(words)
 
 
-def _change(block: _Block) -> Estimate | None:
+def _gain(block: _Block) -> Estimate | None:
     """Return how many times as much leaves at once, within rounds; None where it is alone."""
     before, after = ({run.round: burst(run) for run in rounds} for rounds in (block[0], block[-1]))
     alone = len(block) == 1 or not before.keys() & after.keys()
@@ -374,10 +315,6 @@ def _shown(runs: Sequence[Spacing]) -> str:
         f"{pinned}{most} packets in a message at most,"
         f" shown: the middle of {rounds} rounds, numbers: their medians"
     )
-
-
-def _place(one: Spacing) -> str:
-    return f"{_kind(one)}, {one.variant or 'no limit'}"
 
 
 def _legend(theme: Theme) -> list["Artist"]:
@@ -404,7 +341,7 @@ def _draw_rows(axis: "Axes", block: _Block, span: int, theme: Theme) -> None:
         run, above = _middle(rounds), middle - _STROKE / 2 - 0.03
         begin, _ = _few_heaps(run)
         write(axis, _numbers(rounds), (low, above), (4, 0), va="bottom", fontsize=FAINT)
-        say(axis, f"{_place(run)}, {way(run)}", _numbers(rounds))
+        say(axis, way(run).capitalize(), _numbers(rounds))
         for parity, colour in enumerate(_colours(theme)):
             times = [
                 ms

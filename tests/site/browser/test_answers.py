@@ -218,7 +218,6 @@ def test_a_point_says_what_it_is_of(figures):
     for pattern in (
         r"^chapter 7, C, at .+ MB/s: .+ % of packets lost \(.+ to .+\), \d+ runs$",
         r"^Python, 9000 bytes: .+ MB/s \(",
-        r"^C, packets of 1472 bytes, 64 KiB: .+ CPU seconds per GB \(",
         r"^memory kept, C, 64 MiB: .+ page faults a heap \(",
         r"^Chapter 13, C, program: copy, 1 MiB: .+ ns \(",
     ):
