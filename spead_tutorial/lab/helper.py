@@ -226,6 +226,7 @@ class Helper:
         self.channel = channel
         self.caller = caller
         self.group = os.getpgid(caller)
+        self.member = stay_in(self.group)
         # By the caller's own number for each: it can name a program before it knows its pid.
         self.programs: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
         # What undoes what the caller has done, and is done for one that is killed.
@@ -374,11 +375,36 @@ class Helper:
 
     def end_programs(self) -> None:
         """Kill what runs in the lab, and what that leaves behind, until nothing is left."""
-        while running := children():
+        while running := [pid for pid in children() if pid != self.member]:
             for pid in running:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             self.ended(*os.waitpid(-1, 0))
+        with contextlib.suppress(OSError):
+            os.setpgid(self.member, 0)  # so that its end is not that of the group's last
+        with contextlib.suppress(OSError):
+            os.kill(self.member, signal.SIGKILL)
+
+
+def stay_in(group: int) -> int:
+    """Have a child that is in a process group for as long as this process lasts.
+
+    Programs in the lab are of the caller's group, and their parent, this process, is not. Where no
+    shell looks after that group, the kernel sends SIGHUP to all of it when the last such program
+    ends while something in it is stopped (setpgid(2), orphaned groups). So this child ends later.
+    """
+    parent = os.getpid()
+    if child := os.fork():
+        return child
+    with contextlib.suppress(BaseException):
+        os.closerange(0, 1 << 10)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+        os.setpgid(0, group)
+        while os.getppid() == parent:
+            signal.pause()
+    os._exit(0)
 
 
 def children() -> list[int]:

@@ -522,6 +522,21 @@ def test_ctrl_c_ends_the_program_and_leaves_the_lab_usable(whom):
     assert (out, parent.returncode) == ("interrupted\n0 0\n", 0)
 
 
+def test_what_ends_in_the_lab_hangs_up_nobody_though_something_is_stopped():
+    text = """
+        stopped = subprocess.Popen(["sleep", "1000"])
+        stopped.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, stopped.pid, os.WSTOPPED)
+        with Lab() as lab:
+            print(lab.run(["true"]).returncode)
+        print(stopped.poll(), flush=True)
+        stopped.kill()
+    """
+    with begun(text) as (parent, words):
+        out, _ = parent.communicate(timeout=PATIENCE_S)
+    assert (words, out, parent.returncode) == (["0"], "None\n", 0)
+
+
 def test_a_program_in_the_lab_receives_ctrl_c_itself():
     text = """
         signal.signal(signal.SIGINT, lambda *_: None)  # what ends the program is not us
