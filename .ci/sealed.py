@@ -146,6 +146,8 @@ def run(command: list[str]) -> int:
         return 127
     signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
     status = process.wait()
+    if status < 0:
+        say(f"{command[0]} was ended by signal {-status}")
     return status if status >= 0 else 128 - status
 
 

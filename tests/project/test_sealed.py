@@ -82,10 +82,14 @@ def test_a_command_that_stays_on_loopback_passes():
 
 
 @pytest.mark.parametrize(
-    ("text", "status", "out"), [("echo out; exit 7", 7, "out\n"), ("kill -9 $$", 128 + 9, "")]
+    ("text", "status", "out", "said"),
+    [
+        ("echo out; exit 7", 7, "out\n", ""),
+        ("kill -9 $$", 128 + 9, "", "sealed: sh was ended by signal 9\n"),
+    ],
 )
-def test_the_status_of_the_command_is_kept(text, status, out):
-    assert sealed("sh", "-c", text) == (status, out, SILENT)
+def test_the_status_of_the_command_is_kept(text, status, out, said):
+    assert sealed("sh", "-c", text) == (status, out, said + SILENT)
 
 
 def test_the_status_of_a_command_that_fails_is_kept_though_packets_would_have_left():
