@@ -81,7 +81,7 @@ def best(record: str, words: str, heap_size: int) -> Best:
 
 
 def best_of(record: str, sides: str) -> Table:
-    heads = ("Heap", "ours", "MB/s", "beside it", "MB/s", "times as fast", "CPU time")
+    heads = ("Heap", "ours", "MB/s", "spead2", "MB/s", "times as fast", "CPU time")
     rows = [
         _best_row(size, *(best(record, words.strip(), size) for words in sides.split("|")))
         for size in heap_sizes(record)

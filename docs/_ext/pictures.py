@@ -167,12 +167,22 @@ def _picture(directive: SphinxDirective, name: str) -> list[nodes.Node]:
         raise directive.error(f"there is no picture {name}: there are {', '.join(_PICTURES)}")
     up = "../" * (directive.env.docname.count("/") + 1)
     record = f"{_PICTURES[name].sweep}.jsonl"
+    machine = "[this machine](#the-reference-machine)"
+    if (cache := _second_cache(record)) != _second_cache("ladder.jsonl"):
+        machine = f"another machine, whose cores have {units.size(cache)} of L2"
     source = (
         f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
-        " [measured](/explanation/measurements.md) on [this machine](#the-reference-machine)."
+        f" [measured](/explanation/measurements.md) on {machine}."
     )
     words = f"{' '.join(directive.content)} {source}".strip()
     return shown(directive, drawn(directive.env) / f"{name}.svg", words)
+
+
+@functools.cache
+def _second_cache(record: str) -> int:
+    """Return how many bytes of L2 the cores of a record's machine have."""
+    with open(RESULTS / record) as lines:
+        return int(json.loads(lines.readline())["machine"]["caches_bytes"]["L2"])
 
 
 class BeforeAfter(SphinxDirective):
