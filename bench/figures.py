@@ -188,10 +188,7 @@ PICTURES = (
         (_FOURTEEN, "2 streams", "two streams"),
         before=(_THIRTEEN, "", "one stream"),
         bare="one thread, 2 streams",
-        peers=(
-            (Series(PEER_FROM_SOURCE, "cpp", _FOURTEEN, "2 streams"), "spead2 in C++, two streams"),
-            *_peers(_ELEVEN, ", one stream")[1:],
-        ),
+        peers=_peers(_FOURTEEN, ", two streams", "2 streams"),
     ),
     _rates(
         "tut-15-send-zero-copy",
