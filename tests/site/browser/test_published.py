@@ -143,7 +143,7 @@ def test_what_shows_a_link_is_told_a_title_words_and_a_picture(published):
     assert address.scheme.startswith("http"), "who shows a link takes whole addresses only"
     with Image.open(published.folder / address.path.removeprefix(published.path)) as card:
         assert card.size == (1200, 630)
-    assert said["og:image:alt"].startswith("8 KiB heaps, from ")
+    assert said["og:image:alt"].startswith("8 KiB heaps, chapter ")
 
 
 # ---- In a browser ----
