@@ -229,7 +229,9 @@ def test_what_a_program_with_spead2_sends_is_received_whole(lab, peer, name, lan
     values, _, rest = timeless(done).partition(ENDED)
     power_of_all = sum(i**2 for i in range(100)) / 100  # which are in one chunk
     in_chunks = f"Timestamp: {0:<10} Power: {power_of_all:.2f}\n"
-    assert values == (in_chunks if name == CHAPTER_12 else lines(100))
+    in_order = sorted if peer.stem == "tut_14_send_many_streams" else list
+    expected = in_chunks if name == CHAPTER_12 else lines(100)
+    assert in_order(values.splitlines()) == in_order(expected.splitlines())
     assert rest.startswith(account(100, "101 received = 101 placed"))
     assert name == CHAPTER_3 or rest.endswith("\nReceived 100 heaps\n")
 
