@@ -22,7 +22,7 @@ enum {
 
 typedef struct tcp_transport {
     spti_transport base;
-    bool is_own; /* nobody else has made it */
+    bool is_own; /* it was made here, not given */
     int error;   /* with which the connection ended, or 0 */
     uint8_t
         *rest; /* of a packet that was begun and then dropped: the receiver has to find the next */

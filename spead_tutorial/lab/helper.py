@@ -395,13 +395,14 @@ def stay_in(group: int) -> int:
     """
     parent = os.getpid()
     if child := os.fork():
+        with contextlib.suppress(OSError):  # the caller has another terminal since
+            os.setpgid(child, group)
         return child
     with contextlib.suppress(BaseException):
         os.closerange(0, 1 << 10)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        os.setpgid(0, group)
         while os.getppid() == parent:
             signal.pause()
     os._exit(0)
