@@ -47,6 +47,7 @@ from typing import Any
 
 import jinja2
 from docutils import nodes
+from measured import fact
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
@@ -168,21 +169,14 @@ def _picture(directive: SphinxDirective, name: str) -> list[nodes.Node]:
     up = "../" * (directive.env.docname.count("/") + 1)
     record = f"{_PICTURES[name].sweep}.jsonl"
     machine = "[this machine](#the-reference-machine)"
-    if (cache := _second_cache(record)) != _second_cache("ladder.jsonl"):
-        machine = f"another machine, whose cores have {units.size(cache)} of L2"
+    if (cache := fact(f"L2 {_PICTURES[name].sweep}").text) != fact("L2").text:
+        machine = f"another machine, whose cores have {cache} of L2"
     source = (
         f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
         f" [measured](/explanation/measurements.md) on {machine}."
     )
     words = f"{' '.join(directive.content)} {source}".strip()
     return shown(directive, drawn(directive.env) / f"{name}.svg", words)
-
-
-@functools.cache
-def _second_cache(record: str) -> int:
-    """Return how many bytes of L2 the cores of a record's machine have."""
-    with open(RESULTS / record) as lines:
-        return int(json.loads(lines.readline())["machine"]["caches_bytes"]["L2"])
 
 
 class BeforeAfter(SphinxDirective):
