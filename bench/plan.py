@@ -41,6 +41,7 @@ from spead_tutorial.measure.stats import median
 SEED = 31
 _START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
 _GUESS = 3e9  # bytes/s, of what has never been measured
+_WARM_UP_BYTES = 1 << 30  # at most
 #: About how many runs a search has, and what each needs besides, in the slower language.
 _RUNS, _RUN_S = 12, 0.3
 
@@ -131,7 +132,7 @@ def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
         return search.heaps_of_a_run(case.heap_size, search.START, size.most_bytes)
     if case.heaps is not None:
         return case.heaps if warm_up is not None else max(1, case.heaps // WARM_UP)
-    n_bytes = size.most_bytes / WARM_UP
+    n_bytes: float = min(size.most_bytes // WARM_UP, _WARM_UP_BYTES)
     if case.program == "tut_2_send":
         return find_chapter(case.program).heaps
     if case.random or case.program == "tut_4_send_perf":

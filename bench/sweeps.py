@@ -48,13 +48,13 @@ class Size:
 
     name: str  # `"quick"`, `"full"` or `"tiny"` (for tests)
     rounds: int  # rounds that count, where nobody says otherwise
-    longest_s: float  # seconds that a sample lasts at most
+    longest_s: float  # seconds that a sample lasts, but for what its warm-up did not foretell
     most_bytes: int  # bytes of payload that it sends at most
 
 
 SIZES = {
     "quick": Size("quick", 5, 0.3, 4 * GIB),
-    "full": Size("full", 9, 1.2, 4 * GIB),
+    "full": Size("full", 9, 0.7, 32 * GIB),
     "tiny": Size("tiny", 2, 0.05, 4 * MIB),
 }
 
@@ -109,15 +109,16 @@ def _ours(*programs: str) -> list[_Program]:
     return [(OURS, language, program) for program in programs for language in MEASURED]
 
 
-def _peer(*programs: str, peers: Iterable[str] = PEERS) -> list[_Program]:
-    return [(peer, "python", program) for program in programs for peer in peers]
-
-
 def _built(*programs: str) -> list[_Program]:
     """Return the peer's programs in both languages of its library, built here."""
     return [
         (PEER_FROM_SOURCE, language, name) for name in programs for language in ("cpp", "python")
     ]
+
+
+def _peers(*programs: str) -> list[_Program]:
+    """Return the peer's programs: with the package that pip installs, and built here."""
+    return [*((PEER, "python", name) for name in programs), *_built(*programs)]
 
 
 def _loops(
@@ -148,7 +149,8 @@ _WAYS = ("", "zero-copy", "zero-copy, huge pages")
 
 
 def _ladder() -> Sweep:
-    cases = (*baselines.ladder(), *baselines.peers(PEER_FROM_SOURCE), *baselines.bare((None, 2)))
+    peers = baselines.peers(PEER_FROM_SOURCE, ("cpp", "python"))
+    cases = (*baselines.ladder(), *peers, *baselines.bare((None, 2)))
     return _sweep("ladder", "every chapter at common settings", cases)
 
 
@@ -253,7 +255,7 @@ _HALF_OF_16_KIB = (16 * KIB + 56 + 40) // 2
 
 def _batches() -> Sweep:
     """Chapter 11; and once more with packets that are equal where heaps have two of them."""
-    programs = [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peer(_TEN, _ELEVEN)]
+    programs = [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peers(_TEN, _ELEVEN)]
     return _sweep(
         "tut-11",
         "batches of heaps: a list, then a HeapReferenceList",
@@ -462,7 +464,7 @@ SWEEPS = (
     _sweep(
         "tut-10",
         "a deeper queue, then reusing heaps",
-        _cross([*_ours(_EIGHT, _MORE, _TEN), *_peer(_EIGHT, _TEN)], heap_size=_HEAP_SIZES),
+        _cross([*_ours(_EIGHT, _MORE, _TEN), *_peers(_EIGHT, _TEN)], heap_size=_HEAP_SIZES),
         _loops(_HEAP_SIZES, _TWO, _ONE),
         quick=_QUICK,
     ),
@@ -472,6 +474,7 @@ SWEEPS = (
         "a stream for each core, one sequence of heaps",
         _cross(_ours(_ELEVEN, _THIRTEEN), heap_size=_STREAMS_SIZES),
         _cross(_ours(_FOURTEEN), heap_size=_STREAMS_SIZES, streams=(1, 2, 4)),
+        _cross(_built(_FOURTEEN), heap_size=_STREAMS_SIZES, streams=[2]),
         _loops(_STREAMS_SIZES, _ONE, streams=(1, 2, 4)),
     ),
     _sweep(  # read in place or copied; out of huge pages or small ones; as it is or filled anew
@@ -488,7 +491,7 @@ SWEEPS = (
     _sweep(  # so small that it is calls, threads and headers that cost, and hardly the bytes
         "small",
         "what a heap costs: heaps of 256 bytes and 1 KiB",
-        _cross([*_ours(_TEN, _ELEVEN), *_peer(_TEN, _ELEVEN)], heap_size=(256, KIB)),
+        _cross([*_ours(_TEN, _ELEVEN), *_peers(_TEN, _ELEVEN)], heap_size=(256, KIB)),
         _loops((256, KIB), _TWO),
     ),
     _sweep(  # every way of ours to send, beside the peer at its best and bare loops alike
@@ -533,7 +536,7 @@ SWEEPS = (
         "tut-12",
         "heaps received one by one, and in chunks",
         _cross(
-            [*_ours(*ALONE), *_peer(*ALONE, peers=[PEER_FROM_SOURCE])],
+            [*_ours(*ALONE), *((PEER_FROM_SOURCE, "python", name) for name in ALONE)],
             heap_size=(KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB),
             variant=[TURNS],
         ),

@@ -30,12 +30,13 @@ def ladder(rungs: Iterable[Rung] = LADDER, languages: Sequence[str] = MEASURED) 
     )
 
 
-def peers(implementation: str) -> tuple[Case, ...]:
+def peers(implementation: str, languages: Sequence[str] = ("python",)) -> tuple[Case, ...]:
     """Return the same loops with the peer, where it can do the same."""
     return tuple(
-        Case(implementation, "python", find_chapter(number).name, heap_size)
+        Case(implementation, language, find_chapter(number).name, heap_size)
         for heap_size in _HEAP_SIZES
         for number in ("8", "10", "11")
+        for language in languages
     )
 
 

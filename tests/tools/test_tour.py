@@ -264,11 +264,11 @@ def test_a_row_is_the_median_of_its_samples_without_the_warm_up():
 
 
 def test_a_tour_is_the_sweep_ladder_with_the_installed_peer_and_all_cores():
-    def points(cases, implementation):
+    def points(cases, implementation, languages=("python", "c")):
         return {
             (case.program, case.language, case.heap_size, case.packet_size, case.variant)
             for case in cases
-            if case.implementation == implementation
+            if case.implementation == implementation and case.language in languages
         }
 
     cases, sweep = tour.planned("tiny", False)[0], find_sweep("ladder").cases
