@@ -654,7 +654,8 @@ static const char *trouble(const struct heaps *heaps, const spt_recv_stats *stat
     for (spt_fate fate = SPT_AFTER_LOSS; fate < SPT_NO_PLACE; fate++)
         missing += account->fates[fate];
     if (missing > 0)
-        return "packets are missing: compare with what was sent, and look for drops on the way";
+        return "packets are missing, or not in order: compare with what was sent, and look for"
+               " drops on the way";
     return NULL;
 }
 

@@ -523,7 +523,8 @@ def _trouble(stats: Mapping[str, int], was_interrupted: bool = False) -> str | N
                 " or something else sends to this port")  # fmt: skip
     arriving = ["incomplete_heaps_flushed"] if was_interrupted else []
     if any(stats[name] for name in _MISSING if name not in arriving):
-        return "packets are missing: compare with what was sent, and look for drops on the way"
+        return ("packets are missing, or not in order: compare with what was sent, and look for"
+                " drops on the way")  # fmt: skip
     return None
 
 

@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -95,12 +96,15 @@ def deliver(
     destination = (lab.address, lab.port) if sender.takes_destination else None
     sending = command(sender, languages[1], options, destination)
     heap_size = options.heap_size or sender.heap_size
+    # What waits for a link goes on from the core that it was sent on. From two of them, packets
+    # come in another order where one is busy, and receivers take them in order.
+    core = min(os.sched_getaffinity(0)) if bits_per_s and options.cores is None else None
     receiving = program(receiver.name, languages[0])
     what = heap_size, str(lab.port), *to_receiver
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
     with listening(far, receiver, receiving, *what, text=not as_json, show=show) as there:
         link = lab.limited(bits_per_s) if bits_per_s else contextlib.nullcontext()
-        with link, Running(lab.popen, sender.name, sending, show) as here:
+        with link, Running(lab.popen, sender.name, sending, show, core=core) as here:
             sent = here.wait()
         if sent.status != 0 and Arrivals.of(far.snmp()).packets == arrived.packets:
             there.process.terminate()  # it would wait for the first packet, for ever

@@ -35,7 +35,7 @@ _Asked = types.SimpleNamespace  # what was asked for, by the names of the option
 _PAIR = ("--from", "--from-lang", "--rate", "-b")
 #: The kinds of runs, the options that each of them needs, and those that only some of them take.
 _RUNS = {
-    "sending in a lab": ((), ("--kind", "--in")),
+    "sending in a lab": ((), ("--kind", "--in", "--rate")),
     "sending to --host": (("--host", "--port"), ("--allow-real-network",)),
     "receiving in a lab": ((), (*_PAIR, "--in")),
     "receiving between --hosts": (
@@ -80,7 +80,7 @@ def find_program(name: str) -> Chapter | Receiver:
 @click.option("--from-lang", type=click.Choice(LANGUAGES),
               help="Which of its programs: that of --lang by default.")  # fmt: skip
 @click.option("--rate", type=Number(0.125, 4000), metavar="MB/S",
-              help="Rate of the link between them, headers included; senders wait. With --hosts the"
+              help="Rate of the lab's link, headers included; senders wait. With --hosts the"
                    " sender's own: by default below that of its link.")  # fmt: skip
 @click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
 @click.option("-H", "heap_size", type=_SIZE, metavar="BYTES", help="Bytes of samples in a heap.")
@@ -168,7 +168,8 @@ def _send(asked: _Asked, chapter: Chapter) -> str | None:
         share = None
         if to is None:
             here = stack.enter_context(_lab(chapter, asked.kind, asked.within))
-            place, share = Device(here), progress.share_sent(here, chapter, asked.options)
+            place = Device(here, _link(asked, chapter))
+            share = progress.share_sent(here, chapter, asked.options)
         else:
             place = Host(*to, allow_real_network=asked.allow_real_network)
         with progress.shown(share):
@@ -182,6 +183,17 @@ def _send(asked: _Asked, chapter: Chapter) -> str | None:
         click.echo(f"{result.rate / 1e6:.2f} MB/s")
         click.echo(f"proof: {result.proof}")
     return None
+
+
+def _link(asked: _Asked, sender: Chapter) -> int | None:
+    """Return how many bits a second the lab's link takes; None where it takes all."""
+    if asked.rate is None:
+        return None
+    if not sender.takes_destination:
+        raise click.UsageError(
+            f"chapter {sender.number} sends over loopback, without --rate: take another (6)"
+        )
+    return round(8e6 * asked.rate)
 
 
 def _lab(chapter: Chapter, kind: str | None, within: str | None) -> Lab:
@@ -206,16 +218,12 @@ def _receive(asked: _Asked, receiver: Receiver) -> str | None:
     sender = asked.sender or find_chapter("2")
     languages = asked.lang, asked.from_lang or asked.lang
     to_receiver = _to_receiver(asked, receiver, sender, languages[1])
-    far = sender.takes_destination  # and can send to another machine
-    if asked.rate is not None and not far:
-        raise click.UsageError(
-            f"chapter {sender.number} sends over loopback, without --rate: take another (--from 6)"
-        )
+    far, link = sender.takes_destination, _link(asked, sender)  # can it send to another machine
     with Lab(receiver=far) if asked.within is None else Lab.join(asked.within) as here:
         done = delivery.deliver(
             here, receiver, sender, languages, asked.options, to_receiver=to_receiver,
             as_json=asked.as_json, show=None if asked.as_json else _show_line,
-            bits_per_s=None if asked.rate is None else round(8e6 * asked.rate),
+            bits_per_s=link,
         )  # fmt: skip
     if asked.as_json:
         said = {

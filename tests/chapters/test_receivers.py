@@ -186,7 +186,7 @@ def test_it_accounts_for_what_came_of_a_stream_that_is_not_whole(
     check_account(done, len(packets), complete)
     assert missing in done.output
     assert done.status == (1 if missing else 0)
-    expected = rf"{name}: packets are missing: [^\n]+\n" if missing else ""
+    expected = rf"{name}: packets are missing, or not in order: [^\n]+\n" if missing else ""
     assert re.fullmatch(expected, done.errors)
 
 

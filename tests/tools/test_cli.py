@@ -133,6 +133,15 @@ def test_run_prints_one_json_object_for_every_kind_of_device(here, name, chapter
 
 
 @needs_lab
+def test_run_of_a_sender_waits_for_a_link_that_has_a_rate(here):
+    found = json.loads(
+        here("run", "6", "--lang", "c", "-n", "20", "--rate", "100", "--json").stdout
+    )
+    assert found["failure"] is None
+    assert found["rate_bytes_per_s"] < 2e8  # its first packets wait in buffers
+
+
+@needs_lab
 @pytest.mark.parametrize("more", [[], ["--json"]])
 def test_run_passes_on_that_packets_travel_in_fragments(here, more):
     done = here("run", "6", "--lang", "c", "-n", "3", "-p", "16384", *more)
@@ -244,6 +253,8 @@ def test_run_to_a_host_says_that_nothing_counted():
         ("run 9 -b 1001", "-b"),
         ("run 7 --from 6 --rate nan", "nan is no number"),
         ("run 3 --rate 100", "chapter 2 sends over loopback, without --rate"),
+        ("run 2 --rate 100", "chapter 2 sends over loopback, without --rate"),
+        ("run 6 --rate 100 --host 127.0.0.1 --port 9", "sending to --host, without --rate"),
         ("run 10 11", "extra argument"),
         ("run 10 --lang rust", "'rust'"),
         ("run 10 --kind eth", "'eth'"),

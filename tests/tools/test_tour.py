@@ -22,6 +22,7 @@ from spead_tutorial.measure.delivery import Delivery
 from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.records import OURS, RecordError, Recording, locked, read
+from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import Report
 from spead_tutorial.tools import tour
 from spead_tutorial.tools.tour.rows import read_arrivals
@@ -308,6 +309,20 @@ def test_without_a_link_to_a_second_machine_it_arrives_over_the_labs_loopback(mo
     for one in found:
         assert (one.way, one.failure) == ("loopback", None)
         assert one.sent == one.received + one.lost + one.dropped > 0
+
+
+@needs_lab
+def test_a_sender_behind_a_link_keeps_to_one_core_lest_its_packets_lose_their_order(monkeypatch):
+    cores = []
+
+    class Watched(Running):
+        def __init__(self, *args, **settings):
+            super().__init__(*args, **settings)
+            cores.append(os.sched_getaffinity(self.process.pid))
+
+    monkeypatch.setattr(deliveries, "Running", Watched)
+    tour.receive_some("tiny")
+    assert [len(some) for some in cores] == [1] * len(MEASURED)
 
 
 def test_where_nobody_can_receive_a_tour_says_why_and_goes_on(monkeypatch):
