@@ -19,8 +19,13 @@
  * Words used throughout. *Borrowed until <event>*: you own the memory, and must keep it alive and
  * at the same address until then. *Copied*: you may free it when the call returns. *Taken*: it is
  * ours to free. *init* and *fini* work on storage of yours; *create* and *destroy* on storage of
- * ours, and destroy accepts ``NULL``. Nothing here prints, exits, or reads the environment, and
- * there are no global variables.
+ * ours. Nothing here prints, exits, or reads the environment, and there are no global variables.
+ *
+ * What is not said of a parameter is the same for all: what it points to is borrowed until the
+ * call returns; ``err`` may be ``NULL``, and is filled in where the call fails; ``stats`` and the
+ * like are filled; the pool of a stream is borrowed until the stream is destroyed, and ``NULL`` for
+ * a stream without a thread. What *create* returns is the caller's, or ``NULL`` where it fails;
+ * *destroy* takes it, and accepts ``NULL``.
  *
  * The wire format is that of the SPEAD protocol specification (SSA4700-0000-001), version 4.
  */
@@ -114,7 +119,6 @@ typedef struct spt_flavour {
  * :param flavour: Filled on success.
  * :param heap_address_bits: A multiple of 8 from 8 to 56.
  * :param bug_compat: A sum of ``SPT_COMPAT_*``.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK`` or ``SPT_ERR_ARGUMENT``.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_flavour_init(spt_flavour *flavour, int heap_address_bits,
@@ -276,8 +280,8 @@ typedef struct spt_variable {
  * A variable that is a count, sent inside the item pointer.
  *
  * :param id: As an item's.
- * :param name: Borrowed.
- * :param description: Borrowed.
+ * :param name: Borrowed until the variable is added to a heap.
+ * :param description: Likewise.
  * :param value: In the byte order of this machine; borrowed. See ``SPT_UINT_IMMEDIATE``.
  * :return: By value, for :c:func:`spt_heap_add`.
  */
@@ -292,8 +296,8 @@ static inline spt_variable spt_immediate(uint64_t id, const char *name, const ch
  * A variable that is an array with one dimension.
  *
  * :param id: As an item's.
- * :param name: Borrowed.
- * :param description: Borrowed.
+ * :param name: As that of :c:func:`spt_immediate`.
+ * :param description: Likewise.
  * :param type: What its elements are.
  * :param value: The elements; borrowed.
  * :param n: How many there are.
@@ -315,16 +319,11 @@ typedef struct spt_heap spt_heap;
  * Make an empty heap.
  *
  * :param flavour: Copied; ``NULL`` for SPEAD-64-40.
- * :param err: Details of a failure, or ``NULL``.
  * :return: The heap, owned by the caller; ``NULL`` where memory is short.
  */
 SPT_API SPT_MUST_CHECK spt_heap *spt_heap_create(const spt_flavour *flavour, spt_error *err);
 
-/**
- * Free a heap. It must not be in flight.
- *
- * :param heap: Taken; may be ``NULL``.
- */
+/** Free a heap. It must not be in flight. */
 SPT_API void spt_heap_destroy(spt_heap *heap);
 
 /** What of a variable is added to a heap. */
@@ -344,7 +343,6 @@ enum {
  * :param variables: Copied; their values are borrowed until the heap is destroyed.
  * :param n_variables: How many.
  * :param parts: ``SPT_DESCRIPTORS``, ``SPT_VALUES`` or ``SPT_ALL``.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_heap_add_item`; also ``SPT_ERR_ARGUMENT`` for a type or a shape that
  *     there is not. After a failure the heap is as before.
  */
@@ -356,7 +354,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add(spt_heap *heap, const spt_variabl
  *
  * :param heap: Not in flight.
  * :param item: Copied; its value is borrowed until the heap is destroyed.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for an id that is reserved or does not fit the
  *     flavour, or a heap grown beyond what its addresses reach; ``SPT_ERR_BUSY``;
  *     ``SPT_ERR_MEMORY``.
@@ -369,7 +366,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add_item(spt_heap *heap, const spt_it
  *
  * :param heap: Not in flight.
  * :param descriptor: Copied.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_heap_add_item`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_heap_add_descriptor(spt_heap *heap,
@@ -380,7 +376,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add_descriptor(spt_heap *heap,
  * Add the stream control item that says "the stream starts here".
  *
  * :param heap: Not in flight.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_heap_add_item`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_heap_add_start(spt_heap *heap, spt_error *err);
@@ -389,7 +384,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add_start(spt_heap *heap, spt_error *
  * Add the stream control item that says "the stream ends here": receivers stop at it.
  *
  * :param heap: Not in flight.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_heap_add_item`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_heap_add_end(spt_heap *heap, spt_error *err);
@@ -399,33 +393,21 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add_end(spt_heap *heap, spt_error *er
  *
  * :param heap: Not in flight.
  * :param repeat: False in a new heap.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK`` or ``SPT_ERR_BUSY``.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_heap_set_repeat_pointers(spt_heap *heap, bool repeat,
                                                                spt_error *err);
 
-/**
- * Whether every packet repeats all item pointers.
- *
- * :param heap: Borrowed.
- * :return: What :c:func:`spt_heap_set_repeat_pointers` was told.
- */
+/** Whether every packet repeats all item pointers. */
 SPT_API bool spt_heap_repeat_pointers(const spt_heap *heap);
 
-/**
- * The heap's flavour.
- *
- * :param heap: Borrowed.
- * :return: A copy of what :c:func:`spt_heap_create` was given.
- */
+/** The heap's flavour. */
 SPT_API spt_flavour spt_heap_flavour(const spt_heap *heap);
 
 /**
  * How many transmissions of a heap are queued or under way, in all streams. Nothing can be added to
  * it meanwhile.
  *
- * :param heap: Borrowed.
  * :return: 0 where the heap is not in flight.
  */
 SPT_API size_t spt_heap_in_flight(const spt_heap *heap);
@@ -467,12 +449,10 @@ typedef struct spt_packetizer {
 /**
  * Start on a heap.
  *
- * :param p: Filled.
  * :param heap: Borrowed until the last packet has been made, and not changed until then.
  * :param cnt: Heap count; the low A bits are used.
  * :param max_packet_size: At least :c:enumerator:`SPT_MIN_PACKET_SIZE`; rounded down to a multiple
  *     of 8. UDP and IP headers are not counted.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``, or ``SPT_ERR_ARGUMENT`` for a packet size that is too small (also for
  *     the pointers that every packet should repeat).
  */
@@ -485,7 +465,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_packetizer_init(spt_packetizer *p, const s
  * with the largest size. Such packets share messages also with those of the next heaps; a heap
  * whose last packet is shorter ends a message.
  *
- * :param heap: Borrowed.
  * :param max_packet_size: As for :c:func:`spt_packetizer_init`.
  * :return: A multiple of 8, and at most ``max_packet_size``; that itself, where packets cannot be
  *     equal (their payload is a multiple of 8 bytes), or there is but one.
@@ -495,12 +474,10 @@ SPT_API size_t spt_equal_packet_size(const spt_heap *heap, size_t max_packet_siz
 /**
  * Write the next packet's header and list its pieces.
  *
- * :param p: Packetizer, borrowed.
  * :param scratch: Filled with the header and short values; room for ``max_packet_size`` bytes.
  *     Borrowed for as long as the pieces are used.
  * :param pieces: Filled; room for :c:macro:`SPT_MAX_PIECES` entries. They point into the scratch
  *     and into the values of the heap.
- * :param packet: Filled.
  * :return: ``SPT_OK``, or ``SPT_DONE`` after the last packet.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_packetizer_next(spt_packetizer *p, void *scratch,
@@ -520,7 +497,6 @@ typedef struct spt_rate {
 /**
  * Set up a limiter.
  *
- * :param r: Filled.
  * :param rate: Bytes of SPEAD packets per second; 0 means no limit.
  * :param burst_size: Bytes sent back to back before looking at the clock.
  * :param burst_ratio: A late sender catches up at no more than ``rate * burst_ratio``; at least 1.
@@ -530,8 +506,6 @@ SPT_API void spt_rate_init(spt_rate *r, double rate, size_t burst_size, double b
 /**
  * When the next packet may go.
  *
- * :param r: Limiter.
- * :param now_ns: The time.
  * :return: 0 for "now", else the time to wait for, on the same clock.
  */
 SPT_API uint64_t spt_rate_next(spt_rate *r, uint64_t now_ns);
@@ -539,18 +513,12 @@ SPT_API uint64_t spt_rate_next(spt_rate *r, uint64_t now_ns);
 /**
  * Say that a packet has been sent.
  *
- * :param r: Limiter.
  * :param bytes: Its size.
  * :param rate: The rate to charge it at: negative for the limiter's, 0 for none.
  */
 SPT_API void spt_rate_sent(spt_rate *r, size_t bytes, double rate);
 
-/**
- * Say that there was nothing to send until now: idle time earns no credit.
- *
- * :param r: Limiter.
- * :param now_ns: The time.
- */
+/** Say that there was nothing to send until now: idle time earns no credit. */
 SPT_API void spt_rate_idle(spt_rate *r, uint64_t now_ns);
 
 /* ---- 7. Thread pool -------------------------------------------------------------------------- */
@@ -568,8 +536,6 @@ typedef struct spt_thread_pool spt_thread_pool;
  * :param affinity: Cores to run on: thread i on ``affinity[i % n_affinity]``, or wherever the
  *     kernel likes where that is negative. Copied.
  * :param n_affinity: 0 leaves the choice to the kernel.
- * :param err: Details of a failure, or ``NULL``.
- * :return: The pool, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_thread_pool *
 spt_thread_pool_create(size_t n_threads, const int *affinity, size_t n_affinity, spt_error *err);
@@ -577,23 +543,16 @@ spt_thread_pool_create(size_t n_threads, const int *affinity, size_t n_affinity,
 /**
  * End the threads. Heaps that are still queued complete with ``SPT_ERR_STOPPED``. May be repeated;
  * where another thread is stopping the pool, this waits until it has.
- *
- * :param pool: Borrowed.
  */
 SPT_API void spt_thread_pool_stop(spt_thread_pool *pool);
 
-/**
- * Stop and free. Its streams must have been destroyed before.
- *
- * :param pool: Taken; may be ``NULL``.
- */
+/** Stop and free. Its streams must have been destroyed before. */
 SPT_API void spt_thread_pool_destroy(spt_thread_pool *pool);
 
 /**
  * Run the calling thread on one core only.
  *
  * :param core: Its number.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for no core's number, ``SPT_ERR_SYSTEM`` for one that
  *     there is not, or that this process may not use.
  */
@@ -682,10 +641,8 @@ typedef struct spt_udp_config {
  * Ask the route for the largest packet that goes to an endpoint in one piece (``IP_MTU``, see
  * ip(7), less the headers of UDP and IP).
  *
- * :param endpoint: Borrowed.
  * :param size: Filled: a ``max_packet_size``, a multiple of 8. It is what this machine knows: hops
  *     beyond the first make themselves known when something is too large for them.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for no such host or port; ``SPT_ERR_SYSTEM`` where
  *     there is no way to it.
  */
@@ -695,13 +652,9 @@ SPT_API SPT_MUST_CHECK spt_status spt_route_packet_size(const spt_endpoint *endp
 /**
  * Make a stream that sends over UDP, with a socket of its own.
  *
- * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param endpoints: One for each substream, of one address family. Copied.
  * :param n_endpoints: At least 1.
- * :param config: Copied.
  * :param udp: Copied; ``NULL`` for the defaults.
- * :param err: Details of a failure, or ``NULL``.
- * :return: The stream, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_stream *
 spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints, size_t n_endpoints,
@@ -710,31 +663,21 @@ spt_stream_create_udp(spt_thread_pool *pool, const spt_endpoint *endpoints, size
 /**
  * Make a stream that sends over UDP, with a socket of yours.
  *
- * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param socket: A UDP socket. It is duplicated: it stays yours, and may be closed.
  * :param endpoints: One for each substream, of the socket's address family. Copied.
  * :param n_endpoints: At least 1.
- * :param config: Copied.
  * :param udp: Only ``gso`` is looked at: how the socket is set up is yours to say. Copied;
  *     ``NULL`` for the defaults. ``zero_copy`` is an ``SPT_ERR_ARGUMENT``: the kernel would count
  *     also what others send through the socket.
  * :param err: Details of a failure, or ``NULL``. No socket is ever made instead: a closed one
  *     (a negative number) is an ``SPT_ERR_ARGUMENT``.
- * :return: The stream, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_stream *
 spt_stream_create_udp_socket(spt_thread_pool *pool, int socket, const spt_endpoint *endpoints,
                              size_t n_endpoints, const spt_stream_config *config,
                              const spt_udp_config *udp, spt_error *err);
 
-/**
- * Make a stream that collects its packets in memory, one after the other.
- *
- * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
- * :param config: Copied.
- * :param err: Details of a failure, or ``NULL``.
- * :return: The stream, or ``NULL``.
- */
+/** Make a stream that collects its packets in memory, one after the other. */
 SPT_API SPT_MUST_CHECK spt_stream *
 spt_stream_create_memory(spt_thread_pool *pool, const spt_stream_config *config, spt_error *err);
 
@@ -764,13 +707,10 @@ typedef struct spt_tcp_config {
  * nothing in between; large ones (65536 bytes) cost least. Where the connection ends, that heap and
  * all later ones fail, with ``EPIPE`` or ``ECONNRESET``.
  *
- * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param endpoint: The only substream. Copied.
- * :param config: Copied.
  * :param tcp: Copied; ``NULL`` for the defaults.
  * :param err: Details of a failure, or ``NULL``: ``ECONNREFUSED`` without a listener, ``EINTR``
  *     where a signal came meanwhile.
- * :return: The stream, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_stream *spt_stream_create_tcp(spt_thread_pool *pool,
                                                          const spt_endpoint *endpoint,
@@ -780,11 +720,7 @@ SPT_API SPT_MUST_CHECK spt_stream *spt_stream_create_tcp(spt_thread_pool *pool,
 /**
  * Make a stream that sends over TCP, with a socket of yours.
  *
- * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param socket: One of TCP that is connected. It is duplicated: it stays yours, and may be closed.
- * :param config: Copied.
- * :param err: Details of a failure, or ``NULL``.
- * :return: The stream, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_stream *spt_stream_create_tcp_socket(spt_thread_pool *pool, int socket,
                                                                 const spt_stream_config *config,
@@ -803,8 +739,6 @@ typedef struct spt_inproc_queue spt_inproc_queue;
  * :param max_packets: How many may be in it; 0 for no limit. While it is full, streams that send
  *     to it wait.
  * :param max_bytes: How many bytes these may have; 0 for no limit.
- * :param err: Details of a failure, or ``NULL``.
- * :return: Owned by the caller, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_inproc_queue *spt_inproc_queue_create(size_t max_packets,
                                                                  size_t max_bytes, spt_error *err);
@@ -812,10 +746,8 @@ SPT_API SPT_MUST_CHECK spt_inproc_queue *spt_inproc_queue_create(size_t max_pack
 /**
  * Put a packet in; it does not wait.
  *
- * :param queue: Borrowed.
  * :param bytes: Copied. Whether they are a packet is for the receiver to say.
  * :param n_bytes: How many.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_QUEUE_FULL``; ``SPT_ERR_STOPPED``; ``SPT_ERR_ARGUMENT`` for more
  *     bytes than ever fit; ``SPT_ERR_MEMORY``.
  */
@@ -826,28 +758,18 @@ SPT_API SPT_MUST_CHECK spt_status spt_inproc_queue_add_packet(spt_inproc_queue *
 /**
  * Take no more packets. Those in the queue can still be received, then the streams that receive
  * from it end. May be repeated.
- *
- * :param queue: Borrowed.
  */
 SPT_API void spt_inproc_queue_stop(spt_inproc_queue *queue);
 
-/**
- * Let go of it. It is not stopped by that, and is freed with the last stream that has it.
- *
- * :param queue: Taken; may be ``NULL``.
- */
+/** Let go of it. It is not stopped by that, and is freed with the last stream that has it. */
 SPT_API void spt_inproc_queue_destroy(spt_inproc_queue *queue);
 
 /**
  * Make a stream that sends to queues of this process. While one is full, the stream waits; packets
  * for one that has been stopped fail with ``ECANCELED``.
  *
- * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param queues: One for each substream; held until the stream is destroyed.
  * :param n_queues: At least 1.
- * :param config: Copied.
- * :param err: Details of a failure, or ``NULL``.
- * :return: The stream, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_stream *
 spt_stream_create_inproc(spt_thread_pool *pool, spt_inproc_queue *const *queues, size_t n_queues,
@@ -856,33 +778,20 @@ spt_stream_create_inproc(spt_thread_pool *pool, spt_inproc_queue *const *queues,
 /**
  * Stop: what is still queued completes with ``SPT_ERR_STOPPED``, and further sends are refused.
  * May be repeated. Call :c:func:`spt_stream_flush` before, to have everything sent.
- *
- * :param stream: Borrowed.
  */
 SPT_API void spt_stream_stop(spt_stream *stream);
 
-/**
- * Stop and free.
- *
- * :param stream: Taken; may be ``NULL``.
- */
+/** Stop and free. */
 SPT_API void spt_stream_destroy(spt_stream *stream);
 
-/**
- * How many endpoints a stream has.
- *
- * :param stream: Borrowed.
- * :return: At least 1; for a memory stream, 1.
- */
+/** How many endpoints a stream has: at least 1; for a memory stream, 1. */
 SPT_API size_t spt_stream_num_substreams(const spt_stream *stream);
 
 /**
  * Choose the heap counts that are given out: next, next + step, ... The first is 1, the step 1.
  *
- * :param stream: Borrowed.
  * :param next: The next heap's count.
  * :param step: Not 0.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK`` or ``SPT_ERR_ARGUMENT``.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_stream_set_cnt_sequence(spt_stream *stream, uint64_t next,
@@ -947,12 +856,10 @@ typedef enum spt_group_mode {
  * Queue a group of heaps; all of them or none. Nothing is copied, and nothing is waited for;
  * without a thread they may also be sent.
  *
- * :param stream: Borrowed.
  * :param heaps: Copied; the heaps and their values are borrowed until the completion is complete.
  * :param n_heaps: At least 1.
  * :param mode: The order of their packets.
  * :param completion: Borrowed until complete; not in use.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_QUEUE_FULL`` where ``max_heaps`` leaves no room;
  *     ``SPT_ERR_GROUP`` for no heaps, or a count, a substream or a rate that there is not;
  *     ``SPT_ERR_ARGUMENT`` for a heap that does not fit the packet size; ``SPT_ERR_STOPPED``.
@@ -966,10 +873,8 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heaps(spt_stream *stream,
 /**
  * Queue one heap, with the next heap count, on the first substream, at the stream's rate.
  *
- * :param stream: Borrowed.
  * :param heap: It and its values are borrowed until the completion is complete.
  * :param completion: Borrowed until complete; not in use.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_stream_send_heaps`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heap(spt_stream *stream, spt_heap *heap,
@@ -982,19 +887,13 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heap(spt_stream *stream, spt_h
  * :param stream: Borrowed; one without ``config.poll``, where completions are yours to take. It can
  *     send afterwards, but receivers no longer listen.
  * :param flavour: That of the heaps before; copied. ``NULL`` for SPEAD-64-40.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_stream_send_heap` and :c:func:`spt_stream_wait`; ``SPT_ERR_ARGUMENT``
  *     for a stream with ``config.poll``.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_stream_send_end(spt_stream *stream,
                                                       const spt_flavour *flavour, spt_error *err);
 
-/**
- * Whether a completion is complete, without waiting.
- *
- * :param completion: Borrowed.
- * :return: True also for one that was never used.
- */
+/** Whether a completion is complete, without waiting; so is one that was never used. */
 SPT_API bool spt_completion_done(const spt_completion *completion);
 
 /**
@@ -1021,7 +920,6 @@ SPT_API spt_status spt_completion_explain(const spt_completion *completion, spt_
 /**
  * Take what is complete from a stream with ``config.poll``, in order of completion.
  *
- * :param stream: Borrowed.
  * :param completions: Filled with pointers that were handed to sends.
  * :param n: Room in ``completions``.
  * :return: How many were filled in; call again when it is ``n``.
@@ -1033,7 +931,6 @@ SPT_API size_t spt_stream_poll(spt_stream *stream, spt_completion **completions,
  * since :c:func:`spt_stream_poll` last emptied the list, which also makes it unreadable again.
  * Without a thread, also when there is something to send, and nothing holds it up: polling does it.
  *
- * :param stream: Owns the descriptor.
  * :return: The descriptor, or -1.
  */
 SPT_API int spt_stream_fd(const spt_stream *stream);
@@ -1041,7 +938,6 @@ SPT_API int spt_stream_fd(const spt_stream *stream);
 /**
  * Wait until all that is queued now is complete.
  *
- * :param stream: Borrowed.
  * :param timeout_ns: How long to wait at most; negative for ever.
  * :return: ``SPT_OK`` or ``SPT_PENDING``. Whether it went well is in the completions.
  */
@@ -1097,12 +993,7 @@ typedef struct spt_stats {
     uint64_t errors_by_errno[SPT_N_ERRNO];
 } spt_stats;
 
-/**
- * Read the counts. Complete for all heaps whose completion has been seen.
- *
- * :param stream: Borrowed.
- * :param stats: Filled.
- */
+/** Read the counts. Complete for all heaps whose completion has been seen. */
 SPT_API void spt_stream_stats(const spt_stream *stream, spt_stats *stats);
 
 /** When things happened to a heap; ns of ``CLOCK_MONOTONIC``, 0 for what did not happen. */
@@ -1124,7 +1015,6 @@ typedef struct spt_times {
 /**
  * Copy out the times of the last heaps, oldest first.
  *
- * :param stream: Borrowed.
  * :param times: Filled.
  * :param n: Room in ``times``.
  * :return: How many were filled in: at most ``config.timeline``.
@@ -1155,7 +1045,6 @@ typedef struct spt_memory {
  *
  * :param size: Bytes; at least 1.
  * :param memory: Filled; to be given to :c:func:`spt_free`, also after a failure, if to anything.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``, with the pages that there are; ``SPT_ERR_MEMORY``, or ``SPT_ERR_ARGUMENT``
  *     for sizes that cannot be.
  */

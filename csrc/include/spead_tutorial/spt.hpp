@@ -272,8 +272,6 @@ concept count = element<T> && std::integral<T> && sizeof(T) == 8;
  * are in the flavour.
  *
  * :param id: As an item's.
- * :param name: Borrowed.
- * :param description: Borrowed.
  * :param value: Borrowed by every heap that it is added to: it has to stay where it is until the
  *     heap is destroyed, and what it is when a packet is made is what is sent.
  * :return: By value, for :cpp:func:`heap::add`.
@@ -917,8 +915,6 @@ class udp_stream : public stream
      *
      * :param who: A pool, borrowed until the stream is destroyed, or :cpp:var:`no_thread`.
      * :param endpoints: One for each substream, of one address family. Copied.
-     * :param config: Copied.
-     * :param udp: Copied.
      */
     udp_stream(worker who, list<endpoint> endpoints, const stream_config &config = {},
                const udp_config &udp = {})

@@ -2,7 +2,8 @@
 /**
  * spead_tutorial: the other end, where packets become heaps again.
  *
- * It reads on where ``spt.h`` ends, and uses its words: *borrowed*, *copied*, *taken*.
+ * It reads on where ``spt.h`` ends, and uses its words: *borrowed*, *copied*, *taken*; what that
+ * says of parameters holds here.
  *
  * 1. packets: one taken apart, without any I/O
  * 2. received heaps: what has arrived of one, and what has not
@@ -251,7 +252,6 @@ SPT_API SPT_MUST_CHECK bool spt_received_descriptor_parse(spt_received_descripto
 /**
  * A field of an element.
  *
- * :param descriptor: Borrowed.
  * :param i: Which, less than ``n_format``.
  * :return: By value; its code may be anything.
  */
@@ -261,7 +261,6 @@ SPT_API spt_field spt_received_descriptor_field(const spt_received_descriptor *d
 /**
  * A dimension.
  *
- * :param descriptor: Borrowed.
  * :param i: Which, less than ``n_shape``.
  * :return: Elements along it; -1 where the size varies.
  */
@@ -316,16 +315,10 @@ typedef struct spt_item_group spt_item_group;
  * Make a group without items.
  *
  * :param bug_compat: A sum of ``SPT_COMPAT_*``, as the sender has it.
- * :param err: Details of a failure, or ``NULL``.
- * :return: Owned by the caller; ``NULL`` without memory.
  */
 SPT_API SPT_MUST_CHECK spt_item_group *spt_item_group_create(int bug_compat, spt_error *err);
 
-/**
- * Free a group.
- *
- * :param group: Taken; may be ``NULL``.
- */
+/** Free a group. */
 SPT_API void spt_item_group_destroy(spt_item_group *group);
 
 /**
@@ -334,28 +327,20 @@ SPT_API void spt_item_group_destroy(spt_item_group *group);
  * of that heap is taken. Of an incomplete heap only immediates are taken. Groups have at most 512
  * items; those beyond, and texts of more than 64 KiB, are left out.
  *
- * :param group: Borrowed.
  * :param heap: Borrowed; values lie in it.
  * :param undescribed: Filled: values in the heap that nothing describes, or that are too short.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_MEMORY``, and no value is taken: update with the heap again.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_item_group_update(spt_item_group *group,
                                                         const spt_received_heap *heap,
                                                         size_t *undescribed, spt_error *err);
 
-/**
- * How many items a group has.
- *
- * :param group: Borrowed.
- * :return: How many.
- */
+/** How many items a group has. */
 SPT_API size_t spt_item_group_size(const spt_item_group *group);
 
 /**
  * An item by its place, in the order in which they were described.
  *
- * :param group: Borrowed.
  * :param i: Which, less than there are.
  * :return: Lent until the next update.
  */
@@ -364,7 +349,6 @@ SPT_API const spt_group_item *spt_item_group_at(const spt_item_group *group, siz
 /**
  * An item by its name.
  *
- * :param group: Borrowed.
  * :param name: Its name.
  * :return: Lent until the next update; ``NULL`` where none was described.
  */
@@ -436,18 +420,12 @@ typedef struct spt_depacketizer spt_depacketizer;
  * Make a depacketizer. All that it needs besides the memory of heaps is allocated now, or when a
  * heap has more pointers or gaps than any before.
  *
- * :param config: Copied.
- * :param err: Details of a failure, or ``NULL``.
  * :return: Owned by the caller; ``NULL`` for a configuration that cannot be, or without memory.
  */
 SPT_API SPT_MUST_CHECK spt_depacketizer *
 spt_depacketizer_create(const spt_depacketizer_config *config, spt_error *err);
 
-/**
- * Free a depacketizer, its live heaps, and those that were not handed out or were recycled.
- *
- * :param d: Taken; may be ``NULL``.
- */
+/** Free a depacketizer, its live heaps, and those that were not handed out or were recycled. */
 SPT_API void spt_depacketizer_destroy(spt_depacketizer *d);
 
 /**
@@ -488,7 +466,6 @@ SPT_API const char *spt_fate_text(spt_fate fate);
  * heap that it completes, and the one that had to make room for it, can then be handed out by
  * :c:func:`spt_depacketizer_next`.
  *
- * :param d: Borrowed.
  * :param packet: As it was parsed.
  * :param to: Filled with where the payload belongs, for :c:enumerator:`SPT_PLACED`; ``NULL`` for
  *     others, and perhaps where there is no payload.
@@ -501,7 +478,6 @@ SPT_API SPT_MUST_CHECK spt_fate spt_depacketizer_take(spt_depacketizer *d,
 /**
  * Count a packet that could not be parsed, or was longer than it said.
  *
- * :param d: Borrowed.
  * :param fault: What is wrong with it.
  */
 SPT_API void spt_depacketizer_malformed(spt_depacketizer *d, spt_fault fault);
@@ -509,7 +485,6 @@ SPT_API void spt_depacketizer_malformed(spt_depacketizer *d, spt_fault fault);
 /**
  * Hand out a heap that is finished, oldest first.
  *
- * :param d: Borrowed.
  * :return: Lent: it and its payload until :c:func:`spt_depacketizer_recycle`; ``NULL`` where there
  *     is none.
  */
@@ -520,22 +495,15 @@ SPT_API spt_received_heap *spt_depacketizer_next(spt_depacketizer *d);
  * it is the caller's.
  *
  * :param d: That handed it out.
- * :param heap: Taken.
  */
 SPT_API void spt_depacketizer_recycle(spt_depacketizer *d, spt_received_heap *heap);
 
-/**
- * End all live heaps, oldest first, as they are.
- *
- * :param d: Borrowed.
- */
+/** End all live heaps, oldest first, as they are. */
 SPT_API void spt_depacketizer_flush(spt_depacketizer *d);
 
 /**
  * End the stream, as the packet that has just been placed said: where it has completed its heap,
  * that one is not handed out; all live heaps end as they are.
- *
- * :param d: Borrowed.
  */
 SPT_API void spt_depacketizer_stop(spt_depacketizer *d);
 
@@ -576,12 +544,7 @@ typedef struct spt_account {
     uint64_t searches;
 } spt_account;
 
-/**
- * Read the account.
- *
- * :param d: Borrowed.
- * :param account: Filled.
- */
+/** Read the account. */
 SPT_API void spt_depacketizer_account(const spt_depacketizer *d, spt_account *account);
 
 /* ---- 6. Sockets ------------------------------------------------------------------------------ */
@@ -684,11 +647,6 @@ typedef struct spt_recv_config {
  * data is in the cache. What comes while you do not ask waits in the socket's buffer, and is lost
  * where that is full. Threads that ask at once take turns. :c:func:`spt_recv_stream_fd` is then
  * also readable when there is something to read.
- *
- * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
- * :param config: Copied.
- * :param err: Details of a failure, or ``NULL``.
- * :return: Owned by the caller, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_recv_stream *
 spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config, spt_error *err);
@@ -696,11 +654,9 @@ spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config, spt
 /**
  * Receive from a UDP port.
  *
- * :param stream: Borrowed.
  * :param endpoint: The address to listen on: one of this machine's, that of a multicast group, or
  *     ``""`` for any; and the port, 0 for one that the system chooses.
  * :param config: Copied; ``NULL`` for the defaults.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_SYSTEM`` where the port is in use; ``SPT_ERR_ARGUMENT``;
  *     ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``.
  */
@@ -712,10 +668,8 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp(spt_recv_stream *strea
 /**
  * Receive from a socket of yours.
  *
- * :param stream: Borrowed.
  * :param socket: A UDP socket that is bound. It is duplicated: it stays yours, and may be closed.
  * :param config: Only ``max_size`` and ``gro`` are looked at. Copied; ``NULL`` for the defaults.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *stream,
@@ -727,10 +681,8 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_socket(spt_recv_stream
  * Receive packets that are in memory, one after the other. The first one that is malformed ends
  * them. The stream ends with them.
  *
- * :param stream: Borrowed.
  * :param bytes: Borrowed until the stream is stopped or destroyed, or has ended.
  * :param n_bytes: How many.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *stream,
@@ -743,12 +695,10 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *st
  * ``max_size``, or does not say how long it is, no other can be found: it is counted as malformed,
  * and the stream ends with the error ``EPROTO``. So is one in whose midst the connection ends.
  *
- * :param stream: Borrowed.
  * :param endpoint: The address to listen on, one of this machine's or ``""`` for any; and the port,
  *     0 for one that the system chooses.
  * :param config: Only ``max_size`` and ``buffer_size`` are looked at. Copied; ``NULL`` for
  *     :c:macro:`SPT_RECEIVE_TCP_CONFIG_DEFAULT`.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp(spt_recv_stream *stream,
@@ -759,11 +709,9 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp(spt_recv_stream *strea
 /**
  * The same, with a socket of yours that listens.
  *
- * :param stream: Borrowed.
  * :param acceptor: One of TCP. It is duplicated, stays yours, and may be closed; from now on
  *     ``accept()`` does not wait (``O_NONBLOCK``).
  * :param config: Only ``max_size`` is looked at. Copied; ``NULL`` for the defaults.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream *stream,
@@ -775,9 +723,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream
  * Receive packets from a queue of this process. The stream ends when the queue has been stopped,
  * and is empty. Streams that receive from the same queue get some of its packets each.
  *
- * :param stream: Borrowed.
  * :param queue: Held until the stream is stopped or destroyed.
- * :param err: Details of a failure, or ``NULL``.
  * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_inproc(spt_recv_stream *stream,
@@ -791,12 +737,10 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_inproc(spt_recv_stream *st
  * Fragments are not put together. The stream ends with the file, or where that is damaged; then
  * ``failure`` of its counts says how, and at which byte. It is read through a buffer of 1 MiB.
  *
- * :param stream: Borrowed.
  * :param path: Of the file.
  * :param filter: Which datagrams: conditions of libpcap's language, ``port NUMBER`` and ``host
  *     ADDRESS``, after ``src`` or ``dst`` or neither, joined by ``and``; ``""`` or ``NULL`` for
  *     all. VLANs make no difference.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_SYSTEM`` where it cannot be opened; ``SPT_ERR_ARGUMENT`` for other
  *     files and filters; ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``.
  */
@@ -808,8 +752,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_pcap(spt_recv_stream *
  * Begin to read, for a stream that was made to be started. Readers cannot be added any more then.
  * For others it does nothing.
  *
- * :param stream: Borrowed.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``; ``SPT_ERR_STOPPED`` after the stream or its pool has been stopped.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err);
@@ -817,7 +759,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_start(spt_recv_stream *stream,
 /**
  * Get the next heap that is finished.
  *
- * :param stream: Borrowed.
  * :param timeout_ns: How long to wait at most; 0 not at all, negative for ever.
  * :param heap: Filled, for ``SPT_OK``: lent until :c:func:`spt_recv_stream_return`.
  * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_DONE`` where the stream
@@ -831,31 +772,21 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_get(spt_recv_stream *stream, i
  * that is the caller's; otherwise it is put back.
  *
  * :param stream: That handed it out.
- * :param heap: Taken; may be ``NULL``.
  */
 SPT_API void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap);
 
-/**
- * How many heaps are in the ring.
- *
- * :param stream: Borrowed.
- * :return: At most ``ring_heaps``.
- */
+/** How many heaps are in the ring: ``ring_heaps`` at most. */
 SPT_API size_t spt_recv_stream_ready(spt_recv_stream *stream);
 
 /**
  * A file descriptor that is readable while there is something to get, or the stream has ended. It
  * is to be polled, not to be read.
- *
- * :param stream: Owns the descriptor.
- * :return: The descriptor.
  */
 SPT_API int spt_recv_stream_fd(spt_recv_stream *stream);
 
 /**
  * The port that is received from.
  *
- * :param stream: Borrowed.
  * :return: That of the reader that was added last, which the system may have chosen; 0 where none
  *     has a socket, or after the stream is stopped.
  */
@@ -865,16 +796,12 @@ SPT_API int spt_recv_stream_port(spt_recv_stream *stream);
  * Stop: nothing is received any more, ports are free, and live heaps end as they are. What is
  * finished can still be got. May be repeated; where another thread is stopping the stream, this
  * waits until it has.
- *
- * :param stream: Borrowed.
  */
 SPT_API void spt_recv_stream_stop(spt_recv_stream *stream);
 
 /**
  * Stop and free. All heaps have been given back, and no other thread calls anything any more: only
  * one that is stopping the stream is waited for.
- *
- * :param stream: Taken; may be ``NULL``.
  */
 SPT_API void spt_recv_stream_destroy(spt_recv_stream *stream);
 
@@ -930,12 +857,7 @@ typedef struct spt_recv_stats {
     spt_capture_stats captures;
 } spt_recv_stats;
 
-/**
- * Read the counts: those of what has been read so far, at one moment.
- *
- * :param stream: Borrowed.
- * :param stats: Filled.
- */
+/** Read the counts: those of what has been read so far, at one moment. */
 SPT_API void spt_recv_stream_stats(spt_recv_stream *stream, spt_recv_stats *stats);
 
 /* ---- 8. Memory for heaps --------------------------------------------------------------------- */
@@ -959,7 +881,6 @@ typedef struct spt_mmap_config {
  *
  * :param config: Borrowed for as long as the memory is used.
  * :param memory: Filled on success.
- * :param err: Details of a failure, or ``NULL``.
  * :return: ``SPT_OK``, or ``SPT_ERR_ARGUMENT`` for other flags.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_mmap_memory(const spt_mmap_config *config,
@@ -1001,8 +922,6 @@ typedef struct spt_memory_pool_config {
  * :param threads: Borrowed until the pool is destroyed, to make buffers; ``NULL`` without
  *     ``low_water``. A thread that makes one does not read packets meanwhile.
  * :param config: Copied. What ``base`` works on has to stay until all buffers are back.
- * :param err: Details of a failure, or ``NULL``.
- * :return: Owned by the caller, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_memory_pool *spt_memory_pool_create(spt_thread_pool *threads,
                                                                const spt_memory_pool_config *config,
@@ -1012,15 +931,12 @@ SPT_API SPT_MUST_CHECK spt_memory_pool *spt_memory_pool_create(spt_thread_pool *
  * The memory that a pool gives, for any number of depacketizers, streams and threads.
  *
  * :param pool: Borrowed. Nothing is to be got from it once it is destroyed.
- * :return: By value.
  */
 SPT_API spt_heap_memory spt_memory_pool_memory(spt_memory_pool *pool);
 
 /**
  * Destroy a pool, after the streams that get from it. Buffers that are away may be put back later,
  * even after its threads have gone: the last of them frees what is left of it.
- *
- * :param pool: Taken; may be ``NULL``.
  */
 SPT_API void spt_memory_pool_destroy(spt_memory_pool *pool);
 
@@ -1044,12 +960,7 @@ typedef struct spt_memory_pool_stats {
     size_t most_in_use;
 } spt_memory_pool_stats;
 
-/**
- * Read the counts, at one moment.
- *
- * :param pool: Borrowed.
- * :param stats: Filled.
- */
+/** Read the counts, at one moment. */
 SPT_API void spt_memory_pool_read_stats(spt_memory_pool *pool, spt_memory_pool_stats *stats);
 
 /* ---- 9. Rings of chunks ---------------------------------------------------------------------- */
@@ -1087,22 +998,15 @@ typedef struct spt_chunk_ring spt_chunk_ring;
  * Make a ring.
  *
  * :param capacity: Chunks in it at most, at least 1; streams that end may put in more.
- * :param err: Details of a failure, or ``NULL``.
- * :return: Owned by the caller, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_chunk_ring *spt_chunk_ring_create(size_t capacity, spt_error *err);
 
-/**
- * Free a ring; chunks that are in it are the caller's. No stream uses it any more.
- *
- * :param ring: Taken; may be ``NULL``.
- */
+/** Free a ring; chunks that are in it are the caller's. No stream uses it any more. */
 SPT_API void spt_chunk_ring_destroy(spt_chunk_ring *ring);
 
 /**
  * Put a chunk in.
  *
- * :param ring: Borrowed.
  * :param chunk: Borrowed until it is got.
  * :param timeout_ns: How long to wait for room at most; 0 not at all, negative for ever.
  * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_ERR_STOPPED``.
@@ -1113,7 +1017,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_c
 /**
  * Get the chunk that has been in it for longest.
  *
- * :param ring: Borrowed.
  * :param timeout_ns: How long to wait at most; 0 not at all, negative for ever.
  * :param chunk: Filled, for ``SPT_OK``; else ``NULL``.
  * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_DONE`` where the ring has
@@ -1122,40 +1025,21 @@ SPT_API SPT_MUST_CHECK spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_c
 SPT_API SPT_MUST_CHECK spt_status spt_chunk_ring_get(spt_chunk_ring *ring, int64_t timeout_ns,
                                                      spt_chunk **chunk);
 
-/**
- * How many chunks are in a ring.
- *
- * :param ring: Borrowed.
- * :return: As many as there were a moment ago.
- */
+/** How many chunks are in a ring. */
 SPT_API size_t spt_chunk_ring_size(spt_chunk_ring *ring);
 
-/**
- * How many chunks a ring has room for.
- *
- * :param ring: Borrowed.
- * :return: What it was made with.
- */
+/** How many chunks a ring has room for. */
 SPT_API size_t spt_chunk_ring_capacity(const spt_chunk_ring *ring);
 
-/**
- * Stop: nothing can be put in any more; what is in it can still be got.
- *
- * :param ring: Borrowed.
- */
+/** Stop: nothing can be put in any more; what is in it can still be got. */
 SPT_API void spt_chunk_ring_stop(spt_chunk_ring *ring);
 
-/**
- * Say that one more puts chunks in. Streams do so by themselves.
- *
- * :param ring: Borrowed.
- */
+/** Say that one more puts chunks in. Streams do so by themselves. */
 SPT_API void spt_chunk_ring_add_producer(spt_chunk_ring *ring);
 
 /**
  * Say that one of them puts no chunks in any more. The ring stops with the last of them.
  *
- * :param ring: Borrowed.
  * :return: Whether it was the last.
  */
 SPT_API bool spt_chunk_ring_remove_producer(spt_chunk_ring *ring);
@@ -1164,18 +1048,10 @@ SPT_API bool spt_chunk_ring_remove_producer(spt_chunk_ring *ring);
  * A file descriptor that is readable while there is something to get, or the ring is stopped. It is
  * to be polled, not to be read. Where streams without a thread fill the ring, it is also readable
  * when there is something to read for them: then there may be nothing to get yet.
- *
- * :param ring: Owns the descriptor.
- * :return: The descriptor.
  */
 SPT_API int spt_chunk_ring_data_fd(spt_chunk_ring *ring);
 
-/**
- * The same for room, or the ring is stopped.
- *
- * :param ring: Owns the descriptor.
- * :return: The descriptor.
- */
+/** The same for room, or the ring is stopped. */
 SPT_API int spt_chunk_ring_space_fd(spt_chunk_ring *ring);
 
 /* ---- 10. Streams of chunks ------------------------------------------------------------------- */
@@ -1262,12 +1138,8 @@ typedef struct spt_chunk_config {
  * socket has something to read. Streams that fill chunks for the same ring take turns, and so do
  * threads that ask at once.
  *
- * :param pool: Borrowed until the stream is destroyed; ``NULL`` for a stream without a thread.
  * :param config: Copied. Memory and the ring of heaps are not used, nor are heaps taken that do not
  *     say how long they are.
- * :param chunks: Copied.
- * :param err: Details of a failure, or ``NULL``.
- * :return: Owned by the caller, or ``NULL``.
  */
 SPT_API SPT_MUST_CHECK spt_recv_stream *
 spt_recv_stream_create_chunks(spt_thread_pool *pool, const spt_recv_config *config,
@@ -1299,7 +1171,6 @@ typedef struct spt_chunk_stats {
  * Read the counts, those of what has been read so far.
  *
  * :param stream: That fills chunks.
- * :param stats: Filled.
  * :param place_stats: Filled with what the place function has counted in all batches: room for
  *     ``n_stats`` of them; or ``NULL``.
  */
@@ -1335,13 +1206,7 @@ typedef struct spt_chunk_group_config {
     spt_chunk_ring *free_ring;
 } spt_chunk_group_config;
 
-/**
- * Make a group, to which streams are to be added.
- *
- * :param config: Copied.
- * :param err: Details of a failure, or ``NULL``.
- * :return: Owned by the caller, or ``NULL``.
- */
+/** Make a group, to which streams are to be added. */
 SPT_API SPT_MUST_CHECK spt_chunk_group *spt_chunk_group_create(const spt_chunk_group_config *config,
                                                                spt_error *err);
 
@@ -1354,7 +1219,6 @@ SPT_API SPT_MUST_CHECK spt_chunk_group *spt_chunk_group_create(const spt_chunk_g
  * :param group: Owns the stream, which is not to be destroyed by itself.
  * :param pool: Borrowed until the group is destroyed. It has a thread for each stream of the group
  *     that it is given for. ``NULL`` for streams without a thread.
- * :param config: Copied.
  * :param chunks: Copied. Its rings are those of the group, and no others. ``max_chunks`` is at
  *     most the group's. ``stream_id`` is that of the chunks which this stream was the first to
  *     need.
@@ -1366,18 +1230,10 @@ SPT_API SPT_MUST_CHECK spt_recv_stream *
 spt_chunk_group_add(spt_chunk_group *group, spt_thread_pool *pool, const spt_recv_config *config,
                     const spt_chunk_config *chunks, spt_error *err);
 
-/**
- * Stop all streams, and both rings. What has been filled, or begun, can still be got.
- *
- * :param group: Borrowed.
- */
+/** Stop all streams, and both rings. What has been filled, or begun, can still be got. */
 SPT_API void spt_chunk_group_stop(spt_chunk_group *group);
 
-/**
- * Stop, and free the group and its streams. No other thread calls anything of them any more.
- *
- * :param group: Taken; may be ``NULL``.
- */
+/** Stop, and free the group and its streams. No other thread calls anything of them any more. */
 SPT_API void spt_chunk_group_destroy(spt_chunk_group *group);
 
 /** How the streams of a group wait for each other. */
@@ -1396,12 +1252,7 @@ typedef struct spt_chunk_group_stats {
     uint64_t slow_ns;
 } spt_chunk_group_stats;
 
-/**
- * Read the counts, at one moment. Those of packets, heaps and chunks are the streams' own.
- *
- * :param group: Borrowed.
- * :param stats: Filled.
- */
+/** Read the counts, at one moment. Those of packets, heaps and chunks are the streams' own. */
 SPT_API void spt_chunk_group_read_stats(spt_chunk_group *group, spt_chunk_group_stats *stats);
 
 #ifdef __cplusplus

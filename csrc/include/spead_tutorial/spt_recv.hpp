@@ -100,7 +100,6 @@ using group_item = spt_group_item;
 /**
  * The numbers that are an item's value, where they lie.
  *
- * :param of: Borrowed.
  * :return: Lent as long as the value is. Throws ``SPT_ERR_ARGUMENT`` for an item without a value,
  *     or of another type, or in another byte order than this machine's, or that lies askew.
  */
@@ -220,7 +219,6 @@ class memory_pool : public owner<spt_memory_pool, detail::call<spt_memory_pool_d
     /**
      * Make a pool. Throws what :c:func:`spt_memory_pool_create` answers.
      *
-     * :param config: Copied.
      * :param threads: Borrowed until the pool is destroyed, to make buffers; :cpp:var:`no_thread`
      *     without ``low_water``.
      */
@@ -286,7 +284,6 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
      * Receive from a UDP port. Throws what :c:func:`spt_recv_stream_add_udp` answers.
      *
      * :param on: The address to listen on, and the port; copied.
-     * :param config: Copied.
      */
     void add_udp(const endpoint &on, const receive_config &config = {})
     {
