@@ -155,30 +155,21 @@ concept range_of = std::ranges::contiguous_range<Range> && std::ranges::sized_ra
  * One value, or several that lie side by side, for the time of a call: what functions take that
  * copy what they are given.
  */
-template <class T> class list
-{
-  public:
+template <class T> struct list : std::span<const T> {
     /** One. */
-    list(const T &one) noexcept : data_(&one), size_(1) {}
+    list(const T &one) noexcept : std::span<const T>(&one, 1) {}
     /** Several, in braces. */
     list(std::initializer_list<T> several) noexcept
-        : data_(std::data(several)), size_(several.size())
+        : std::span<const T>(std::data(several), several.size())
     {
     }
     /** Those of an array, a vector, a span... */
     template <range_of<T> Range>
     list(const Range &range) noexcept
-        : data_(std::ranges::data(range)), size_(std::ranges::size(range))
+        : std::span<const T>(static_cast<const T *>(std::ranges::data(range)),
+                             std::ranges::size(range))
     {
     }
-    /** Where they begin. */
-    [[nodiscard]] const T *data() const noexcept { return data_; }
-    /** How many there are. */
-    [[nodiscard]] std::size_t size() const noexcept { return size_; }
-
-  private:
-    const T *data_;
-    std::size_t size_;
 };
 
 /** A range whose elements stay where they are when it is gone: anything but a temporary owner. */
@@ -345,8 +336,9 @@ struct destroy_heap {
 } // namespace detail
 
 /**
- * Items that travel together. It references their values, and never copies them: those have to stay
- * where they are until it is destroyed, and may be changed whenever it is not in flight.
+ * Items that travel together. It copies what it is given of variables, items and descriptors, but
+ * references their values: those have to stay where they are until it is destroyed, and may be
+ * changed whenever it is not in flight.
  *
  * Nothing can be added to it while it is in flight (``SPT_ERR_BUSY``), and it must not be destroyed
  * then.
@@ -374,9 +366,7 @@ class heap : public owner<spt_heap, detail::destroy_heap>
      * Add variables: of each its descriptor, its value, or first one and then the other. Throws
      * what :c:func:`spt_heap_add` answers; the heap is as before then.
      *
-     * :param variables: Copied; their values are borrowed until the heap is destroyed.
      * :param parts: ``SPT_DESCRIPTORS``, ``SPT_VALUES`` or ``SPT_ALL``.
-     * :return: The heap.
      */
     heap &add(list<variable> variables, unsigned parts = SPT_ALL)
     {
@@ -384,24 +374,14 @@ class heap : public owner<spt_heap, detail::destroy_heap>
         return *this;
     }
 
-    /**
-     * Add a value. Throws what :c:func:`spt_heap_add_item` answers.
-     *
-     * :param value: Copied; its bytes are borrowed until the heap is destroyed.
-     * :return: The heap.
-     */
+    /** Add a value. Throws what :c:func:`spt_heap_add_item` answers. */
     heap &add_item(const item &value)
     {
         detail::must(spt_heap_add_item, get(), &value);
         return *this;
     }
 
-    /**
-     * Add a descriptor. Throws what :c:func:`spt_heap_add_descriptor` answers.
-     *
-     * :param what: Copied, with all that it points to.
-     * :return: The heap.
-     */
+    /** Add a descriptor. Throws what :c:func:`spt_heap_add_descriptor` answers. */
     heap &add_descriptor(const descriptor &what)
     {
         detail::must(spt_heap_add_descriptor, get(), &what);
@@ -426,12 +406,8 @@ class thread_pool : public owner<spt_thread_pool, detail::call<spt_thread_pool_d
   public:
     using owner::owner;
 
-    /**
-     * Start the threads. Throws what :c:func:`spt_thread_pool_create` answers.
-     *
-     * :param n_threads: At least 1.
-     * :param affinity: Cores to run on, in turn; none leaves the choice to the kernel. Copied.
-     */
+    /** Start the threads, on cores in turn, if there are any given. Throws what
+     * :c:func:`spt_thread_pool_create` answers. */
     explicit thread_pool(std::size_t n_threads = 1, std::span<const int> affinity = {})
         : owner(taken,
                 detail::made(spt_thread_pool_create, n_threads, affinity.data(), affinity.size()))
@@ -533,7 +509,6 @@ class completion
     /**
      * Wait until it is complete, or some time has passed. Throws as :cpp:func:`wait`.
      *
-     * :param timeout: At most so long.
      * :return: Whether it is complete.
      */
     [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout)
@@ -639,14 +614,7 @@ using endpoint = spt_endpoint;
 
 /** One heap of a group: a :c:struct:`spt_heap_reference`. */
 struct heap_reference : spt_heap_reference {
-    /**
-     * Refer to a heap.
-     *
-     * :param which: Borrowed until its completion is complete.
-     * :param cnt: The heap count; -1 for the next of the stream's sequence.
-     * :param substream_index: Which endpoint to send to, counted from 0.
-     * :param rate: Bytes of SPEAD packets per second: negative for the stream's, 0 for no limit.
-     */
+    /** Refer to a heap, which is borrowed until its completion is complete. */
     heap_reference(const spt::heap &which, std::int64_t cnt = -1, std::size_t substream_index = 0,
                    double rate = -1) noexcept
         : spt_heap_reference{which.get(), cnt, substream_index, rate}
@@ -675,6 +643,10 @@ using group_mode = spt_group_mode;
  * A queue of heaps and what sends them: see :c:struct:`spt_stream`. All functions but those that
  * move it may be called from any thread.
  *
+ * What is sent is borrowed until its completion is complete, with the values that it references, and
+ * so is the completion, which is not in use before. A list of references is copied. Where a call
+ * throws, nothing is borrowed, and no heap count was used up.
+ *
  * Let nothing be in flight when it is destroyed: :cpp:func:`flush`, or :cpp:func:`stop`, before.
  */
 class stream : public owner<spt_stream, detail::destroy_stream>
@@ -695,7 +667,6 @@ class stream : public owner<spt_stream, detail::destroy_stream>
      * Send a heap, and wait until that is done. Throws what :c:func:`spt_stream_send_heap` answers,
      * or what went wrong on the way; ``SPT_ERR_ARGUMENT`` on a stream with ``config.poll``.
      *
-     * :param what: Borrowed until the call returns, with the values that it references.
      * :return: Bytes of SPEAD packets handed over.
      */
     std::uint64_t send(const heap &what)
@@ -711,14 +682,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
         return async_send(group, mode).wait();
     }
 
-    /**
-     * Queue a heap, and wait for nothing. Throws what :c:func:`spt_stream_send_heap` answers; then
-     * nothing is borrowed.
-     *
-     * :param what: It, and the values that it references, are borrowed until the completion is
-     *     complete: neither change nor destroy them before.
-     * :param sent: Borrowed until complete; not in use.
-     */
+    /** Queue a heap, and wait for nothing. Throws what :c:func:`spt_stream_send_heap` answers. */
     void async_send(const heap &what, completion &sent)
     {
         failure details;
@@ -726,12 +690,8 @@ class stream : public owner<spt_stream, detail::destroy_stream>
             detail::fail(details);
     }
 
-    /**
-     * The same, with a completion of its own: ``auto sent = stream.async_send(heap);``.
-     *
-     * :param what: Borrowed until the completion is complete, with the values that it references.
-     * :return: The completion, in place: it is not moved.
-     */
+    /** The same, with a completion of its own: ``auto sent = stream.async_send(heap);``. It is
+     * returned in place: it is not moved. */
     [[nodiscard]] completion async_send(const heap &what)
     {
         return completion([&](completion &sent) { async_send(what, sent); });
@@ -741,15 +701,8 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     void async_send(const heap &&what, completion &sent) = delete;
     void async_send(const heap &&what) = delete;
 
-    /**
-     * Queue a group of heaps; all of them or none. Throws what :c:func:`spt_stream_send_heaps`
-     * answers; then nothing is borrowed, and no heap count was used up.
-     *
-     * :param group: Copied; the heaps and the values that they reference are borrowed until the
-     *     completion is complete.
-     * :param mode: The order of their packets.
-     * :param sent: Borrowed until complete; not in use.
-     */
+    /** Queue a group of heaps; all of them or none. Throws what :c:func:`spt_stream_send_heaps`
+     * answers. */
     void async_send(list<heap_reference> group, group_mode mode, completion &sent)
     {
         failure details;
@@ -781,12 +734,8 @@ class stream : public owner<spt_stream, detail::destroy_stream>
                                                  &sent.completion_, &why));
     }
 
-    /**
-     * Say to every endpoint that the stream ends, after all that is queued, and wait until that is
-     * sent. Throws what :c:func:`spt_stream_send_end` answers.
-     *
-     * :param how: The flavour of the heaps before.
-     */
+    /** Say to every endpoint that the stream ends, in the flavour of the heaps before, and wait
+     * until that is sent. Throws what :c:func:`spt_stream_send_end` answers. */
     void send_end(const flavour &how = default_flavour)
     {
         detail::must(spt_stream_send_end, get(), &how);
@@ -828,12 +777,7 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     /** The file descriptor that says when to poll: see :c:func:`spt_stream_fd`; else -1. */
     [[nodiscard]] int fd() const noexcept { return spt_stream_fd(get()); }
 
-    /**
-     * Choose the heap counts that are given out: next, next + step, ... The first is 1, the step 1.
-     *
-     * :param next: The next heap's count.
-     * :param step: Not 0.
-     */
+    /** Choose the heap counts that are given out: see :c:func:`spt_stream_set_cnt_sequence`. */
     void set_cnt_sequence(std::uint64_t next, std::uint64_t step)
     {
         detail::must(spt_stream_set_cnt_sequence, get(), next, step);
@@ -1019,12 +963,7 @@ class memory_stream : public stream
     /** Bytes collected so far. */
     [[nodiscard]] std::size_t size() const noexcept { return spt_stream_memory(get(), nullptr, 0); }
 
-    /**
-     * Copy out what has been collected.
-     *
-     * :param to: Filled with the first bytes, as many as it has room for.
-     * :return: Bytes collected so far.
-     */
+    /** Copy out the first bytes, as many as there is room for; returns how many there are. */
     std::size_t copy(std::span<std::byte> to) const noexcept
     {
         return spt_stream_memory(get(), to.data(), to.size());
