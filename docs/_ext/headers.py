@@ -6,14 +6,16 @@
     .. cpp-part:: Received heaps
        :header: spt_recv.hpp
 
-What stands before the first part is ``.. c-part:: Introduction``. The headers are read as they are
-laid out, which a formatter sees to: that takes no compiler. An enumeration that is made from a list
-macro gets its enumerators from there, as they have no comments of their own.
+What stands before the first part is ``.. c-part:: Introduction``. Parts are in the header that is
+named, or in those that it includes. They are read as they are laid out, which a formatter sees to:
+that takes no compiler. An enumeration that is made from a list macro gets its enumerators from
+there, as they have no comments of their own.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from docutils import nodes
 from docutils.parsers.rst import directives
@@ -54,6 +56,10 @@ def parts(text: str) -> dict[str, range]:
     starts = [(1, "Introduction"), *marks]
     ends = [line for line, _ in marks] + [text.count("\n") + 1]
     return {title: range(start, end) for (start, title), end in zip(starts, ends, strict=True)}
+
+
+def _included(text: str) -> list[Path]:
+    return [_FOLDER / name for name in re.findall(r'#include "spead_tutorial/(.*)"', text)]
 
 
 def _declared(text: str, start: int) -> str:
@@ -139,12 +145,15 @@ class Part(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         language = self.name.removesuffix("-part")
-        path = _FOLDER / self.options.get("header", _MAIN[language])
-        self.env.note_dependency(str(path))
-        text = path.read_text()
-        title, lines = self.arguments[0], parts(text)
-        if title not in lines:
-            raise self.error(f"{path.name} has no part {title!r}: it has {list(lines)}")
+        title = self.arguments[0]
+        main = _FOLDER / self.options.get("header", _MAIN[language])
+        for path in (main, *_included(main.read_text())):
+            self.env.note_dependency(str(path))
+            text = path.read_text()
+            if title in (lines := parts(text)):
+                break
+        else:
+            raise self.error(f"no header that {main.name} includes has a part {title!r}")
         content = StringList()
         for entry in entries(text, language):
             if entry.line in lines[title]:
