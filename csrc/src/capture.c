@@ -223,10 +223,8 @@ static spt_status open_file(spti_capture *c, const char *path, spt_error *err)
 spti_capture *spti_capture_open(const char *path, spt_error *err)
 {
     spti_capture *c = malloc(sizeof(*c));
-    if (c == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a reader");
-        return NULL;
-    }
+    if (c == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a reader");
     memset(c, 0, offsetof(spti_capture, buffer));
     size_t length = strlen(path), cut = length < sizeof(c->path) ? 0 : length - sizeof(c->path) + 1;
     strcpy(c->path, path + cut);

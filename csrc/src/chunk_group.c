@@ -5,6 +5,7 @@
  */
 #include "recv_stream.h"
 #include "status.h"
+#include "sync.h"
 #include "thread_pool.h"
 
 #include <stdlib.h>
@@ -47,18 +48,16 @@ static spt_status check_member(const spt_chunk_group *g, const spt_thread_pool *
     return check_pool(g, pool, err);
 }
 
-/* Under the lock. */
-static spt_recv_stream *add(spt_chunk_group *g, spt_thread_pool *pool,
-                            const spt_recv_config *config, const spt_chunk_config *chunks,
-                            spt_error *err)
+spt_recv_stream *spt_chunk_group_add(spt_chunk_group *g, spt_thread_pool *pool,
+                                     const spt_recv_config *config, const spt_chunk_config *chunks,
+                                     spt_error *err)
 {
+    SPTI_HOLD(&g->lock);
     if (check_member(g, pool, chunks, err) != SPT_OK)
         return NULL;
     member *m = malloc(sizeof(*m));
-    if (m == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a stream of a group");
-        return NULL;
-    }
+    if (m == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a stream of a group");
     spt_chunk_config own = *chunks;
     own.data_ring = g->config.data_ring;
     own.free_ring = g->config.free_ring;
@@ -72,23 +71,11 @@ static spt_recv_stream *add(spt_chunk_group *g, spt_thread_pool *pool,
     return stream;
 }
 
-spt_recv_stream *spt_chunk_group_add(spt_chunk_group *group, spt_thread_pool *pool,
-                                     const spt_recv_config *config, const spt_chunk_config *chunks,
-                                     spt_error *err)
-{
-    pthread_mutex_lock(&group->lock);
-    spt_recv_stream *stream = add(group, pool, config, chunks, err);
-    pthread_mutex_unlock(&group->lock);
-    return stream;
-}
-
 spt_chunk_group *spt_chunk_group_create(const spt_chunk_group_config *config, spt_error *err)
 {
     spt_chunk_group *g = calloc(1, sizeof(*g));
-    if (g == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a group of streams");
-        return NULL;
-    }
+    if (g == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a group of streams");
     g->config = *config;
     pthread_mutex_init(&g->lock, NULL);
     g->window = spti_window_create(config->max_chunks, config->lossless, config->data_ring,

@@ -13,6 +13,7 @@
 
 #include "clock.h"
 #include "status.h"
+#include "sync.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -47,14 +48,11 @@ struct spt_chunk_ring {
 
 static void update_event(event *e, bool is_so)
 {
-    uint64_t count = 1;
     if (is_so && !e->signalled && (e->used || e->n_waiting > 0)) {
-        ssize_t written = write(e->fd, &count, sizeof(count));
-        (void)written; /* it cannot be full: it is written to once */
+        spti_event_add(e->fd, 1);
         e->signalled = true;
     } else if (!is_so && e->signalled) {
-        ssize_t got = read(e->fd, &count, sizeof(count));
-        (void)got;
+        spti_event_empty(e->fd);
         e->signalled = false;
     }
 }
@@ -131,10 +129,9 @@ static void tell(spt_chunk_ring *r, bool wanted)
 {
     if (!wanted)
         return;
-    pthread_mutex_lock(&r->watch_lock);
+    SPTI_HOLD(&r->watch_lock);
     for (spti_chunk_watch *it = r->watches; it != NULL; it = it->next)
         it->tell(it->user);
-    pthread_mutex_unlock(&r->watch_lock);
 }
 
 /* ---- For everybody --------------------------------------------------------------------------- */
@@ -199,10 +196,8 @@ spt_status spt_chunk_ring_get(spt_chunk_ring *ring, int64_t timeout_ns, spt_chun
 
 size_t spt_chunk_ring_size(spt_chunk_ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
-    size_t n = ring->n;
-    pthread_mutex_unlock(&ring->lock);
-    return n;
+    SPTI_HOLD(&ring->lock);
+    return ring->n;
 }
 
 size_t spt_chunk_ring_capacity(const spt_chunk_ring *ring)
@@ -222,9 +217,8 @@ void spt_chunk_ring_stop(spt_chunk_ring *ring)
 
 void spt_chunk_ring_add_producer(spt_chunk_ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     ring->producers++;
-    pthread_mutex_unlock(&ring->lock);
 }
 
 bool spt_chunk_ring_remove_producer(spt_chunk_ring *ring)
@@ -237,10 +231,9 @@ bool spt_chunk_ring_remove_producer(spt_chunk_ring *ring)
 
 static int event_fd(spt_chunk_ring *r, event *e)
 {
-    pthread_mutex_lock(&r->lock);
+    SPTI_HOLD(&r->lock);
     e->used = true;
     update(r);
-    pthread_mutex_unlock(&r->lock);
     return e->fd;
 }
 
@@ -285,55 +278,49 @@ static void make_pool(spt_chunk_ring *r, spt_error *err)
 
 spt_thread_pool *spti_chunk_ring_pool(spt_chunk_ring *ring, spt_error *err)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     if (ring->pool == NULL)
         make_pool(ring, err);
-    pthread_mutex_unlock(&ring->lock);
     return ring->pool;
 }
 
 void spti_chunk_ring_watch(spt_chunk_ring *ring, spti_chunk_watch *watch)
 {
-    pthread_mutex_lock(&ring->watch_lock);
+    SPTI_HOLD(&ring->watch_lock);
     watch->next = ring->watches;
     ring->watches = watch;
-    pthread_mutex_unlock(&ring->watch_lock);
 }
 
 void spti_chunk_ring_unwatch(spt_chunk_ring *ring, spti_chunk_watch *watch)
 {
-    pthread_mutex_lock(&ring->watch_lock);
+    SPTI_HOLD(&ring->watch_lock);
     spti_chunk_watch **at = &ring->watches;
     while (*at != NULL && *at != watch)
         at = &(*at)->next;
     if (*at != NULL)
         *at = watch->next;
-    pthread_mutex_unlock(&ring->watch_lock);
 }
 
 spt_status spti_chunk_ring_try_put(spt_chunk_ring *ring, spt_chunk *chunk)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     spt_status status = put(ring, chunk);
     ring->wanted = ring->wanted || status == SPT_PENDING;
-    pthread_mutex_unlock(&ring->lock);
     return status;
 }
 
 spt_status spti_chunk_ring_try_get(spt_chunk_ring *ring, spt_chunk **chunk)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     spt_status status = get(ring, chunk);
     ring->wanted = ring->wanted || status == SPT_PENDING;
-    pthread_mutex_unlock(&ring->lock);
     return status;
 }
 
 void spti_chunk_ring_put_last(spt_chunk_ring *ring, spt_chunk *chunk)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     append(ring, chunk);
-    pthread_mutex_unlock(&ring->lock);
 }
 
 void spti_chunk_ring_tell(spt_chunk_ring *ring)
@@ -346,35 +333,28 @@ void spti_chunk_ring_tell(spt_chunk_ring *ring)
 
 bool spti_chunk_ring_leave(spt_chunk_ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     bool last = ring->producers > 0 && --ring->producers == 0;
     ring->stopped = ring->stopped || last;
     update(ring);
-    pthread_mutex_unlock(&ring->lock);
     return last;
 }
 
 bool spti_chunk_ring_stopped(spt_chunk_ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
-    bool stopped = ring->stopped;
-    pthread_mutex_unlock(&ring->lock);
-    return stopped;
+    SPTI_HOLD(&ring->lock);
+    return ring->stopped;
 }
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
 
 spt_chunk_ring *spt_chunk_ring_create(size_t capacity, spt_error *err)
 {
-    if (capacity == 0) {
-        (void)spti_fail(err, SPT_ERR_ARGUMENT, "a ring of 0 chunks: it must have at least 1");
-        return NULL;
-    }
+    if (capacity == 0)
+        return SPTI_NULL(err, SPT_ERR_ARGUMENT, "a ring of 0 chunks: it must have at least 1");
     spt_chunk_ring *r = calloc(1, sizeof(*r));
-    if (r == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a ring of chunks");
-        return NULL;
-    }
+    if (r == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a ring of chunks");
     r->capacity = capacity;
     r->end = &r->first;
     pthread_mutex_init(&r->lock, NULL);

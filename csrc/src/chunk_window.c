@@ -13,6 +13,7 @@
 
 #include "chunk_ring.h"
 #include "status.h"
+#include "sync.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -137,29 +138,24 @@ static void hand_over_all(spti_window *w, spti_member *m)
 
 spt_status spti_window_join(spti_window *w, spti_member *m, spt_error *err)
 {
-    spt_status status = SPT_OK;
-    pthread_mutex_lock(&w->lock);
-    if (w->closed) {
-        status = spti_fail(err, SPT_ERR_BUSY,
-                           "the group has readers, or was stopped: all of its streams are to be "
-                           "added before the first reader");
-    } else {
-        /* One that is waited for is so from the beginning. */
-        m->holds = w->lossless ? NOTHING : NO_ID;
-        *w->last = m;
-        w->last = &m->next;
-        w->n_active++;
-        spt_chunk_ring_add_producer(w->data_ring);
-    }
-    pthread_mutex_unlock(&w->lock);
-    return status;
+    SPTI_HOLD(&w->lock);
+    if (w->closed)
+        return spti_fail(err, SPT_ERR_BUSY,
+                         "the group has readers, or was stopped: all of its streams are to be "
+                         "added before the first reader");
+    /* One that is waited for is so from the beginning. */
+    m->holds = w->lossless ? NOTHING : NO_ID;
+    *w->last = m;
+    w->last = &m->next;
+    w->n_active++;
+    spt_chunk_ring_add_producer(w->data_ring);
+    return SPT_OK;
 }
 
 void spti_window_begin(spti_window *w)
 {
-    pthread_mutex_lock(&w->lock);
+    SPTI_HOLD(&w->lock);
     w->closed = true;
-    pthread_mutex_unlock(&w->lock);
 }
 
 spt_chunk *spti_window_at(const spti_window *w, int64_t id)
@@ -169,11 +165,9 @@ spt_chunk *spti_window_at(const spti_window *w, int64_t id)
 
 int64_t spti_window_end_of(spti_window *w, spti_member *m)
 {
-    pthread_mutex_lock(&w->lock);
-    int64_t end = w->begun ? w->oldest + w->n : SPT_MAX_CHUNK_ID;
+    SPTI_HOLD(&w->lock);
     m->oldest = m->oldest < w->oldest ? w->oldest : m->oldest;
-    pthread_mutex_unlock(&w->lock);
-    return end;
+    return w->begun ? w->oldest + w->n : SPT_MAX_CHUNK_ID;
 }
 
 int64_t spti_window_wanted(const spti_window *w)
@@ -183,16 +177,15 @@ int64_t spti_window_wanted(const spti_window *w)
 
 void spti_window_leave(spti_window *w, spti_member *m, int64_t oldest)
 {
-    pthread_mutex_lock(&w->lock);
+    SPTI_HOLD(&w->lock);
     m->oldest = oldest;
     m->holds = m->holds < oldest ? oldest : m->holds;
     note_leaving(w, m);
-    pthread_mutex_unlock(&w->lock);
 }
 
-/* Under the lock. */
-static spt_status reach(spti_window *w, spti_member *m, int64_t id)
+spt_status spti_window_reach(spti_window *w, spti_member *m, int64_t id)
 {
+    SPTI_HOLD(&w->lock);
     int64_t oldest = id < w->max_chunks ? 0 : id - w->max_chunks + 1;
     if (!w->begun && !w->lossless) /* else members may still come with earlier ones */
         w->oldest = oldest;
@@ -209,14 +202,6 @@ static spt_status reach(spti_window *w, spti_member *m, int64_t id)
     m->end = w->oldest + w->n;
     m->holds = m->holds > m->oldest ? m->oldest : m->holds;
     return SPT_OK;
-}
-
-spt_status spti_window_reach(spti_window *w, spti_member *m, int64_t id)
-{
-    pthread_mutex_lock(&w->lock);
-    spt_status status = reach(w, m, id);
-    pthread_mutex_unlock(&w->lock);
-    return status;
 }
 
 void spti_window_end(spti_window *w, spti_member *m)
@@ -240,11 +225,9 @@ void spti_window_end(spti_window *w, spti_member *m)
 /* The list does not change any more. */
 static const spti_member *first(spti_window *w)
 {
-    pthread_mutex_lock(&w->lock);
+    SPTI_HOLD(&w->lock);
     w->closed = true;
-    const spti_member *m = w->members;
-    pthread_mutex_unlock(&w->lock);
-    return m;
+    return w->members;
 }
 
 void spti_window_wake_others(spti_window *w, const spti_member *m)
@@ -267,7 +250,7 @@ void spti_window_for_all(spti_window *w, void (*act)(void *user))
 
 void spti_window_stats(spti_window *w, spt_chunk_group_stats *stats)
 {
-    pthread_mutex_lock(&w->lock);
+    SPTI_HOLD(&w->lock);
     *stats = (spt_chunk_group_stats){
         .member_waits = w->for_members.n,
         .longest_member_wait_ns = w->for_members.longest_ns,
@@ -280,7 +263,6 @@ void spti_window_stats(spti_window *w, spt_chunk_group_stats *stats)
         stats->slow_chunk_id = w->oldest;
         stats->slow_ns = spti_now_ns() - w->for_members.since_ns;
     }
-    pthread_mutex_unlock(&w->lock);
 }
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
@@ -288,25 +270,20 @@ void spti_window_stats(spti_window *w, spt_chunk_group_stats *stats)
 spti_window *spti_window_create(size_t max_chunks, bool lossless, spt_chunk_ring *data_ring,
                                 spt_chunk_ring *free_ring, spt_error *err)
 {
-    if (max_chunks == 0 || max_chunks > SIZE_MAX / 64) {
-        (void)spti_fail(err, SPT_ERR_ARGUMENT,
-                        "max_chunks is %zu: it must be at least 1, and chunks must fit memory",
-                        max_chunks);
-        return NULL;
-    }
-    if (data_ring == NULL || free_ring == NULL) {
-        (void)spti_fail(err, SPT_ERR_ARGUMENT,
-                        "a ring is missing: set data_ring and free_ring, made by "
-                        "spt_chunk_ring_create()");
-        return NULL;
-    }
+    if (max_chunks == 0 || max_chunks > SIZE_MAX / 64)
+        return SPTI_NULL(err, SPT_ERR_ARGUMENT,
+                         "max_chunks is %zu: it must be at least 1, and chunks must fit memory",
+                         max_chunks);
+    if (data_ring == NULL || free_ring == NULL)
+        return SPTI_NULL(err, SPT_ERR_ARGUMENT,
+                         "a ring is missing: set data_ring and free_ring, made by "
+                         "spt_chunk_ring_create()");
     spti_window *w = calloc(1, sizeof(*w));
     spt_chunk **slots = calloc(max_chunks, sizeof(spt_chunk *));
     if (w == NULL || slots == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a window of %zu chunks", max_chunks);
         free(w);
         free(slots);
-        return NULL;
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a window of %zu chunks", max_chunks);
     }
     w->data_ring = data_ring;
     w->free_ring = free_ring;

@@ -337,10 +337,8 @@ spti_chunks *spti_chunks_create(const spt_chunk_config *config, spti_window *of_
                                 spt_error *err)
 {
     spti_chunks *c = calloc(1, sizeof(*c));
-    if (c == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for chunks");
-        return NULL;
-    }
+    if (c == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for chunks");
     c->sink = (spti_sink){.take = take, .settle = settle};
     c->placing = (spti_placing){c, place, mark, is_unmarked};
     if (config->packet_payload_size == 0)

@@ -314,10 +314,8 @@ static spti_datagrams *open_any(int given, const spt_endpoint *endpoint,
                                 const spt_receive_config *config, spt_error *err)
 {
     spti_datagrams *d = calloc(1, sizeof(*d));
-    if (d == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a socket");
-        return NULL;
-    }
+    if (d == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a socket");
     d->fd = -1;
     spt_status status = endpoint == NULL
                             ? spti_socket_duplicate(given, SOCK_DGRAM, &d->fd, &(int){0}, err)

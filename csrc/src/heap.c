@@ -15,10 +15,8 @@ spt_heap *spt_heap_create(const spt_flavour *flavour, spt_error *err)
         spt_flavour_init(&checked, flavour->heap_address_bits, flavour->bug_compat, err) != SPT_OK)
         return NULL;
     spt_heap *heap = calloc(1, sizeof(*heap));
-    if (heap == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a heap");
-        return NULL;
-    }
+    if (heap == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a heap");
     heap->flavour = checked;
     return heap;
 }

@@ -7,6 +7,7 @@
 
 #include "clock.h"
 #include "status.h"
+#include "sync.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -51,17 +52,14 @@ static void signal_event(spti_heap_ring *ring)
     if (ring->signalled || !ring->fd_used || !(ring->n > 0 || ring->ended))
         return;
     ring->signalled = true;
-    ssize_t written = write(ring->event_fd, &(uint64_t){1}, sizeof(uint64_t));
-    (void)written; /* it cannot be full: it is written to once */
+    spti_event_add(ring->event_fd, 1);
 }
 
 static void clear_event(spti_heap_ring *ring)
 {
     if (!ring->signalled || ring->n > 0 || ring->ended)
         return;
-    uint64_t count;
-    ssize_t got = read(ring->event_fd, &count, sizeof(count));
-    (void)got;
+    spti_event_empty(ring->event_fd);
     ring->signalled = false;
 }
 
@@ -81,13 +79,12 @@ static void append(spti_heap_ring *ring, spt_received_heap *heap)
 /* Put a heap in if there is room, or if it has to be. */
 static bool put(spti_heap_ring *ring, spt_received_heap *heap, bool in_any_case)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     bool room = in_any_case || ring->n < ring->capacity;
     if (room)
         append(ring, heap);
     else
         ring->blocked = !ring->drops;
-    pthread_mutex_unlock(&ring->lock);
     return room;
 }
 
@@ -146,9 +143,8 @@ void spti_heap_ring_recycle(spti_heap_ring *ring)
 
 void spti_heap_ring_end(spti_heap_ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     ring->ended = true;
-    pthread_mutex_unlock(&ring->lock);
 }
 
 /* ---- For everybody --------------------------------------------------------------------------- */
@@ -215,12 +211,10 @@ void spti_heap_ring_announce(spti_heap_ring *ring)
 
 bool spti_heap_ring_return(spti_heap_ring *ring, spt_received_heap *heap)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     heap->user = ring->returned;
     ring->returned = heap;
-    bool ended = ring->ended;
-    pthread_mutex_unlock(&ring->lock);
-    return ended;
+    return ring->ended;
 }
 
 size_t spti_heap_ring_size(const spti_heap_ring *ring)
@@ -230,9 +224,8 @@ size_t spti_heap_ring_size(const spti_heap_ring *ring)
 
 int spti_heap_ring_fd(spti_heap_ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
+    SPTI_HOLD(&ring->lock);
     ring->fd_used = true;
     signal_event(ring);
-    pthread_mutex_unlock(&ring->lock);
     return ring->event_fd;
 }

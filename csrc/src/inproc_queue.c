@@ -4,6 +4,7 @@
 #include "inproc_queue.h"
 
 #include "status.h"
+#include "sync.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -23,25 +24,12 @@ struct spt_inproc_queue {
 
 /* ---- Waiting, under the lock ----------------------------------------------------------------- */
 
-static void add_to(int fd, uint64_t n)
-{
-    ssize_t written = write(fd, &n, sizeof(n));
-    (void)written; /* what it waits for is in the counter already */
-}
-
-static void empty(int fd)
-{
-    uint64_t n;
-    ssize_t got = read(fd, &n, sizeof(n));
-    (void)got; /* it was empty */
-}
-
 static void wait_in(spti_inproc_waiter **list, spti_inproc_waiter *w, bool for_room)
 {
     if (w == NULL || w->waits)
         return;
     if (for_room)
-        add_to(w->fd, UINT64_MAX - 1); /* no more fits: it is not writable */
+        spti_event_add(w->fd, UINT64_MAX - 1); /* no more fits: it is not writable */
     w->waits = true;
     w->next = *list;
     *list = w;
@@ -54,9 +42,9 @@ static void tell(spti_inproc_waiter **list, bool of_room)
         w->waits = false;
         w->told = !of_room;
         if (of_room)
-            empty(w->fd);
+            spti_event_empty(w->fd);
         else
-            add_to(w->fd, 1);
+            spti_event_add(w->fd, 1);
     }
     *list = NULL;
 }
@@ -77,14 +65,13 @@ spt_status spti_inproc_waiter_init(spti_inproc_waiter *w, spt_error *err)
 
 void spti_inproc_give_up(spt_inproc_queue *q, spti_inproc_waiter *w)
 {
-    pthread_mutex_lock(&q->lock);
+    SPTI_HOLD(&q->lock);
     if (w->waits) {
         unlist(&q->receivers, w);
         unlist(&q->senders, w);
-        empty(w->fd);
+        spti_event_empty(w->fd);
         w->waits = false;
     }
-    pthread_mutex_unlock(&q->lock);
 }
 
 /* ---- Packets --------------------------------------------------------------------------------- */
@@ -102,16 +89,14 @@ static spt_status has_room(spt_inproc_queue *q, size_t n_bytes, spti_inproc_wait
 
 spt_status spti_inproc_has_room(spt_inproc_queue *q, size_t n_bytes, spti_inproc_waiter *waiter)
 {
-    pthread_mutex_lock(&q->lock);
-    spt_status status = has_room(q, n_bytes, waiter);
-    pthread_mutex_unlock(&q->lock);
-    return status;
+    SPTI_HOLD(&q->lock);
+    return has_room(q, n_bytes, waiter);
 }
 
 spt_status spti_inproc_put(spt_inproc_queue *q, spti_inproc_packet *packet,
                            spti_inproc_waiter *waiter)
 {
-    pthread_mutex_lock(&q->lock);
+    SPTI_HOLD(&q->lock);
     spt_status status = has_room(q, packet->n_bytes, waiter);
     if (status == SPT_OK) {
         packet->next = NULL;
@@ -121,7 +106,6 @@ spt_status spti_inproc_put(spt_inproc_queue *q, spti_inproc_packet *packet,
         q->n_bytes += packet->n_bytes;
         tell(&q->receivers, false);
     }
-    pthread_mutex_unlock(&q->lock);
     return status;
 }
 
@@ -138,9 +122,9 @@ spt_status spti_inproc_take(spt_inproc_queue *q, spti_inproc_packet **packet,
                             spti_inproc_waiter *waiter)
 {
     spt_status status = SPT_OK;
-    pthread_mutex_lock(&q->lock);
+    SPTI_HOLD(&q->lock);
     if (waiter->told)
-        empty(waiter->fd);
+        spti_event_empty(waiter->fd);
     waiter->told = false;
     *packet = q->first;
     if (q->first != NULL) {
@@ -151,16 +135,14 @@ spt_status spti_inproc_take(spt_inproc_queue *q, spti_inproc_packet **packet,
         status = SPT_PENDING;
         wait_in(&q->receivers, waiter, false);
     }
-    pthread_mutex_unlock(&q->lock);
     return status;
 }
 
 void spti_inproc_took(spt_inproc_queue *q)
 {
-    pthread_mutex_lock(&q->lock);
+    SPTI_HOLD(&q->lock);
     if (q->n_packets < q->max_packets && q->n_bytes < q->max_bytes)
         tell(&q->senders, true);
-    pthread_mutex_unlock(&q->lock);
 }
 
 size_t spti_inproc_max_bytes(const spt_inproc_queue *q)
@@ -173,10 +155,8 @@ size_t spti_inproc_max_bytes(const spt_inproc_queue *q)
 spt_inproc_queue *spt_inproc_queue_create(size_t max_packets, size_t max_bytes, spt_error *err)
 {
     spt_inproc_queue *q = calloc(1, sizeof(*q));
-    if (q == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a queue");
-        return NULL;
-    }
+    if (q == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a queue");
     q->holders = 1;
     q->max_packets = max_packets > 0 ? max_packets : SIZE_MAX;
     q->max_bytes = max_bytes > 0 ? max_bytes : SIZE_MAX;
@@ -205,11 +185,10 @@ void spt_inproc_queue_destroy(spt_inproc_queue *q)
 
 void spt_inproc_queue_stop(spt_inproc_queue *q)
 {
-    pthread_mutex_lock(&q->lock);
+    SPTI_HOLD(&q->lock);
     q->stopped = true;
     tell(&q->receivers, false);
     tell(&q->senders, true);
-    pthread_mutex_unlock(&q->lock);
 }
 
 static spt_status explain(spt_status status, size_t n_bytes, spt_error *err)

@@ -24,8 +24,8 @@ typedef struct spti_source_ops {
     /* The stream has ended: returns how many packets were read, and are not looked at. NULL: never
      * any. */
     size_t (*leave)(spti_source *source);
-    /* Add what was counted; NULL where nothing is. */
-    void (*add_stats)(const spti_source *source, spt_receive_stats *stats);
+    /* Fill in what was counted; NULL where nothing is. */
+    void (*read_stats)(const spti_source *source, spt_receive_stats *stats);
     void (*close)(spti_source *source);
 } spti_source_ops;
 

@@ -6,6 +6,7 @@
  */
 #include "heap_memory.h"
 #include "status.h"
+#include "sync.h"
 #include "thread_pool.h"
 
 #include <pthread.h>
@@ -131,9 +132,8 @@ spt_heap_memory spt_memory_pool_memory(spt_memory_pool *pool)
 
 void spt_memory_pool_read_stats(spt_memory_pool *pool, spt_memory_pool_stats *stats)
 {
-    pthread_mutex_lock(&pool->lock);
+    SPTI_HOLD(&pool->lock);
     *stats = pool->stats;
-    pthread_mutex_unlock(&pool->lock);
 }
 
 /* ---- Making buffers -------------------------------------------------------------------------- */
@@ -233,10 +233,8 @@ spt_memory_pool *spt_memory_pool_create(spt_thread_pool *threads,
     if (check_config(config, threads, err) != SPT_OK)
         return NULL;
     spt_memory_pool *pool = calloc(1, sizeof(*pool));
-    if (pool == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a pool");
-        return NULL;
-    }
+    if (pool == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a pool");
     pool->config = *config;
     pool->config.base = spti_heap_memory_or_malloc(config->base);
     pool->users = 1;

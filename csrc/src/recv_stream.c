@@ -19,6 +19,7 @@
 #include "heap_ring.h"
 #include "source.h"
 #include "status.h"
+#include "sync.h"
 
 #include <stdlib.h>
 
@@ -136,8 +137,12 @@ static void wake_readers(void *stream)
 
 static void add_stats(const reader *r, spt_receive_stats *all)
 {
-    if (r->source->ops->add_stats != NULL)
-        r->source->ops->add_stats(r->source, all);
+    spt_receive_stats one = {0};
+    if (r->source->ops->read_stats != NULL)
+        r->source->ops->read_stats(r->source, &one);
+    const uint64_t *from = (const uint64_t *)&one;
+    for (size_t i = 0; i < sizeof(one) / sizeof(uint64_t); i++)
+        ((uint64_t *)all)[i] += from[i];
 }
 
 static void destroy_reader(reader *r)
@@ -203,72 +208,62 @@ static spt_status add_reader(spt_recv_stream *s, spti_source *source, spt_error 
 spt_status spt_recv_stream_add_udp(spt_recv_stream *stream, const spt_endpoint *endpoint,
                                    const spt_receive_config *config, spt_error *err)
 {
-    spt_error own;
-    err = err == NULL ? &own : err;
+    err = SPTI_SOME(err);
     return add_reader(stream, spti_source_udp(endpoint, config, err), err);
 }
 
 spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *stream, int socket,
                                           const spt_receive_config *config, spt_error *err)
 {
-    spt_error own;
-    err = err == NULL ? &own : err;
+    err = SPTI_SOME(err);
     return add_reader(stream, spti_source_udp_socket(socket, config, err), err);
 }
 
 spt_status spt_recv_stream_add_memory(spt_recv_stream *stream, const void *bytes, size_t n_bytes,
                                       spt_error *err)
 {
-    spt_error own;
-    err = err == NULL ? &own : err;
+    err = SPTI_SOME(err);
     return add_reader(stream, spti_source_memory(bytes, n_bytes, err), err);
 }
 
 spt_status spt_recv_stream_add_inproc(spt_recv_stream *stream, spt_inproc_queue *queue,
                                       spt_error *err)
 {
-    spt_error own;
-    err = err == NULL ? &own : err;
+    err = SPTI_SOME(err);
     return add_reader(stream, spti_source_inproc(queue, err), err);
 }
 
 spt_status spt_recv_stream_add_tcp(spt_recv_stream *stream, const spt_endpoint *endpoint,
                                    const spt_receive_config *config, spt_error *err)
 {
-    spt_error own;
-    err = err == NULL ? &own : err;
+    err = SPTI_SOME(err);
     return add_reader(stream, spti_source_tcp(endpoint, config, err), err);
 }
 
 spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream *stream, int acceptor,
                                           const spt_receive_config *config, spt_error *err)
 {
-    spt_error own;
-    err = err == NULL ? &own : err;
+    err = SPTI_SOME(err);
     return add_reader(stream, spti_source_tcp_socket(acceptor, config, err), err);
 }
 
 spt_status spt_recv_stream_add_udp_pcap(spt_recv_stream *stream, const char *path,
                                         const char *filter, spt_error *err)
 {
-    spt_error own;
-    err = err == NULL ? &own : err;
+    err = SPTI_SOME(err);
     return add_reader(stream, spti_source_pcap(path, filter, err), err);
 }
 
 spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err)
 {
-    spt_recv_stream *s = stream;
-    spt_status status = SPT_OK;
-    pthread_mutex_lock(&s->lock);
-    if (has_ended(s))
-        status = spti_fail(err, SPT_ERR_STOPPED, "the stream has ended: make a new one");
-    for (reader *r = s->readers; r != NULL && status == SPT_OK; r = r->next)
+    SPTI_HOLD(&stream->lock);
+    stream->started = true;
+    if (has_ended(stream))
+        return spti_fail(err, SPT_ERR_STOPPED, "the stream has ended: make a new one");
+    for (reader *r = stream->readers; r != NULL; r = r->next)
         if (!is_attached(r))
-            status = attach(s, r, err);
-    s->started = true;
-    pthread_mutex_unlock(&s->lock);
-    return status;
+            SPTI_TRY(attach(stream, r, err));
+    return SPT_OK;
 }
 
 /* ---- Getting heaps --------------------------------------------------------------------------- */
@@ -298,11 +293,10 @@ static spt_status get_now(spti_request *asked)
 static void note_reading(spti_request *asked, bool begins, bool watched)
 {
     spt_recv_stream *s = ((request *)asked)->stream;
-    pthread_mutex_lock(&s->lock);
+    SPTI_HOLD(&s->lock);
     s->n_reading += begins ? 1 : (size_t)-1;
     bool unread = s->own_pool != NULL && s->n_reading == 0 && !watched && !has_ended(s);
     spti_waits_note(&s->unread, unread);
-    pthread_mutex_unlock(&s->lock);
 }
 
 spt_status spt_recv_stream_get(spt_recv_stream *stream, int64_t timeout_ns,
@@ -318,9 +312,8 @@ void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap)
 {
     if (heap == NULL || !spti_heap_ring_return(&stream->ring, heap))
         return; /* the next run of a reader recycles it */
-    pthread_mutex_lock(&stream->lock);
+    SPTI_HOLD(&stream->lock);
     spti_heap_ring_recycle(&stream->ring);
-    pthread_mutex_unlock(&stream->lock);
 }
 
 size_t spt_recv_stream_ready(spt_recv_stream *stream)
@@ -339,13 +332,11 @@ int spt_recv_stream_fd(spt_recv_stream *stream)
 
 int spt_recv_stream_port(spt_recv_stream *stream)
 {
-    pthread_mutex_lock(&stream->lock);
+    SPTI_HOLD(&stream->lock);
     const reader *r = stream->readers; /* the last one is the first */
     while (r != NULL && r->source->port == 0)
         r = r->next;
-    int port = r == NULL ? 0 : r->source->port;
-    pthread_mutex_unlock(&stream->lock);
-    return port;
+    return r == NULL ? 0 : r->source->port;
 }
 
 /* ---- Beginning and end ----------------------------------------------------------------------- */
@@ -405,10 +396,8 @@ static spt_recv_stream *create(spt_thread_pool *pool, const spt_recv_config *con
                                spt_error *err)
 {
     spt_recv_stream *s = calloc(1, sizeof(*s));
-    if (s == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a stream");
-        return NULL;
-    }
+    if (s == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a stream");
     s->config = *config;
     s->pool = pool;
     s->intake.stop_on_stop_item = config->stop_on_stop_item;
@@ -462,7 +451,7 @@ static void let_go(void *stream)
     for (reader *r = s->readers; r != NULL; r = r->next)
         if (is_attached(r))
             spti_task_detach(&r->task);
-    pthread_mutex_lock(&s->lock);
+    SPTI_HOLD(&s->lock);
     for (reader *r = s->readers, *next; r != NULL; r = next) {
         next = r->next;
         spti_intake_leave(&s->intake, r->source);
@@ -470,14 +459,13 @@ static void let_go(void *stream)
         destroy_reader(r);
     }
     s->readers = NULL;
-    pthread_mutex_unlock(&s->lock);
 }
 
 void spt_recv_stream_stop(spt_recv_stream *stream)
 {
     spti_chunks *chunks = stream->chunks;
     pthread_mutex_t *lock = chunks == NULL ? &stream->stop_lock : spti_chunks_stop_lock(chunks);
-    pthread_mutex_lock(lock);
+    SPTI_HOLD(lock);
     if (chunks == NULL) {
         finish(stream);
         let_go(stream);
@@ -485,7 +473,6 @@ void spt_recv_stream_stop(spt_recv_stream *stream)
         spti_chunks_for_all(chunks, finish);
         spti_chunks_for_all(chunks, let_go);
     }
-    pthread_mutex_unlock(lock);
 }
 
 void spti_recv_stream_free(spt_recv_stream *stream)
@@ -505,7 +492,7 @@ void spt_recv_stream_destroy(spt_recv_stream *stream)
 
 void spt_recv_stream_stats(spt_recv_stream *stream, spt_recv_stats *stats)
 {
-    pthread_mutex_lock(&stream->lock);
+    SPTI_HOLD(&stream->lock);
     *stats = stream->intake.stats;
     stats->ring_waits = stream->intake.waits.n;
     stats->longest_ring_wait_ns = stream->intake.waits.longest_ns;
@@ -513,13 +500,11 @@ void spt_recv_stream_stats(spt_recv_stream *stream, spt_recv_stats *stats)
     spt_depacketizer_account(stream->intake.depacketizer, &stats->account);
     for (const reader *r = stream->readers; r != NULL; r = r->next)
         add_stats(r, &stats->sockets);
-    pthread_mutex_unlock(&stream->lock);
 }
 
 void spt_recv_stream_chunk_stats(spt_recv_stream *stream, spt_chunk_stats *stats,
                                  uint64_t *place_stats)
 {
-    pthread_mutex_lock(&stream->lock);
+    SPTI_HOLD(&stream->lock);
     spti_chunks_stats(stream->chunks, stats, place_stats);
-    pthread_mutex_unlock(&stream->lock);
 }

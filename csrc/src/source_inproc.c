@@ -59,10 +59,8 @@ static const spti_source_ops inproc_ops = {inproc_read, NULL, NULL, inproc_close
 spti_source *spti_source_inproc(spt_inproc_queue *queue, spt_error *err)
 {
     inproc_source *s = calloc(1, sizeof(*s));
-    if (s == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a reader");
-        return NULL;
-    }
+    if (s == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a reader");
     if (spti_inproc_waiter_init(&s->waiter, err) != SPT_OK) {
         free(s);
         return NULL;

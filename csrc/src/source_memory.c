@@ -40,10 +40,8 @@ static const spti_source_ops memory_ops = {memory_read, NULL, NULL, memory_close
 spti_source *spti_source_memory(const void *bytes, size_t n_bytes, spt_error *err)
 {
     memory_source *m = malloc(sizeof(*m));
-    if (m == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a reader");
-        return NULL;
-    }
+    if (m == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a reader");
     *m =
         (memory_source){.base = {.ops = &memory_ops, .fd = -1}, .bytes = bytes, .n_bytes = n_bytes};
     return &m->base;

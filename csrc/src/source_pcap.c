@@ -92,10 +92,8 @@ static const spti_source_ops pcap_ops = {pcap_read, NULL, NULL, pcap_close};
 spti_source *spti_source_pcap(const char *path, const char *filter, spt_error *err)
 {
     pcap_source *p = malloc(sizeof(*p));
-    if (p == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a reader");
-        return NULL;
-    }
+    if (p == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a reader");
     *p = (pcap_source){.base = {.ops = &pcap_ops, .fd = -1}};
     if (spti_frame_filter_parse(&p->filter, filter == NULL ? "" : filter, err) == SPT_OK)
         p->capture = spti_capture_open(path, err);

@@ -219,18 +219,15 @@ static size_t tcp_leave(spti_source *source)
     return n;
 }
 
-static void tcp_add_stats(const spti_source *source, spt_receive_stats *all)
+static void tcp_read_stats(const spti_source *source, spt_receive_stats *stats)
 {
     const tcp_source *s = (const tcp_source *)source;
     int fd = s->connection >= 0 ? s->connection : s->listening, size = 0;
     socklen_t length = sizeof(size);
     if (fd >= 0)
         getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, &length);
-    all->datagrams += s->stats.datagrams;
-    all->bytes += s->stats.bytes;
-    all->messages += s->stats.messages;
-    all->calls += s->stats.calls;
-    all->buffer_size += (uint64_t)size;
+    *stats = s->stats;
+    stats->buffer_size = (uint64_t)size;
 }
 
 static void tcp_close(spti_source *source)
@@ -243,7 +240,7 @@ static void tcp_close(spti_source *source)
     free(s);
 }
 
-static const spti_source_ops tcp_ops = {tcp_read, tcp_leave, tcp_add_stats, tcp_close};
+static const spti_source_ops tcp_ops = {tcp_read, tcp_leave, tcp_read_stats, tcp_close};
 
 /* ---- Setting up ------------------------------------------------------------------------------ */
 
@@ -310,10 +307,8 @@ static spti_source *make(int given, const spt_endpoint *endpoint, const spt_rece
     static const spt_receive_config defaults = SPT_RECEIVE_TCP_CONFIG_DEFAULT;
     config = config == NULL ? &defaults : config;
     tcp_source *s = calloc(1, sizeof(*s));
-    if (s == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a reader");
-        return NULL;
-    }
+    if (s == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a reader");
     *s = (tcp_source){
         .base = {.ops = &tcp_ops, .fd = -1},
         .listening = -1,

@@ -108,17 +108,9 @@ static size_t udp_leave(spti_source *source)
     return n;
 }
 
-static void udp_add_stats(const spti_source *source, spt_receive_stats *all)
+static void udp_read_stats(const spti_source *source, spt_receive_stats *stats)
 {
-    spt_receive_stats one;
-    spti_datagrams_stats(((const udp_source *)source)->datagrams, &one);
-    all->datagrams += one.datagrams;
-    all->bytes += one.bytes;
-    all->messages += one.messages;
-    all->calls += one.calls;
-    all->in_place += one.in_place;
-    all->dropped += one.dropped;
-    all->buffer_size += one.buffer_size;
+    spti_datagrams_stats(((const udp_source *)source)->datagrams, stats);
 }
 
 static void udp_close(spti_source *source)
@@ -127,7 +119,7 @@ static void udp_close(spti_source *source)
     free(source);
 }
 
-static const spti_source_ops udp_ops = {udp_read, udp_leave, udp_add_stats, udp_close};
+static const spti_source_ops udp_ops = {udp_read, udp_leave, udp_read_stats, udp_close};
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
@@ -139,8 +131,7 @@ static spti_source *create(spti_datagrams *datagrams, size_t max_size, spt_error
     udp_source *u = malloc(sizeof(*u));
     if (u == NULL) {
         spti_datagrams_close(datagrams);
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a reader");
-        return NULL;
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a reader");
     }
     *u = (udp_source){
         .base = {&udp_ops, spti_datagrams_fd(datagrams), spti_datagrams_port(datagrams)},

@@ -12,6 +12,12 @@ __attribute__((format(printf, 3, 4))) spt_status spti_fail(spt_error *err, spt_s
 __attribute__((format(printf, 2, 3))) spt_status spti_fail_errno(spt_error *err, const char *format,
                                                                  ...);
 
+/* The same where a pointer is returned: NULL. */
+#define SPTI_NULL(...) ((void)spti_fail(__VA_ARGS__), NULL)
+
+/* Where details are wanted, also by who has not asked for them: until the block ends. */
+#define SPTI_SOME(err) ((err) != NULL ? (err) : &(spt_error){0})
+
 #define SPTI_TRY(expression)                                                                       \
     do {                                                                                           \
         spt_status spti_status_ = (expression);                                                    \

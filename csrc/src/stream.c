@@ -5,6 +5,7 @@
 #include "stream.h"
 
 #include "status.h"
+#include "sync.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -34,14 +35,13 @@ size_t spt_stream_timeline(spt_stream *stream, spt_times *times, size_t n)
     size_t size = stream->config.timeline;
     if (size == 0)
         return 0;
-    pthread_mutex_lock(&stream->timeline_lock);
+    SPTI_HOLD(&stream->timeline_lock);
     uint64_t end = stream->n_timeline;
     size_t kept = end < size ? (size_t)end : size;
     if (n > kept)
         n = kept;
     for (size_t i = 0; i < n; i++)
         times[i] = stream->timeline[(end - kept + i) % size];
-    pthread_mutex_unlock(&stream->timeline_lock);
     return n;
 }
 
@@ -162,9 +162,8 @@ spt_stream *spti_stream_create(spt_thread_pool *pool, spti_transport *transport,
         return NULL;
     spt_stream *s = aligned_alloc(SPTI_CACHE_LINE, sizeof(*s));
     if (s == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a stream");
         transport->ops->destroy(transport);
-        return NULL;
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a stream");
     }
     init(s, transport, config);
     if (allocate(s, err) != SPT_OK || attach(s, pool, err) != SPT_OK) {

@@ -9,6 +9,8 @@
  */
 #include "stream.h"
 
+#include "sync.h"
+
 enum {
     RUNS_PER_SEND = 16, /* signals have to wait meanwhile */
     GATHERED = 262144,  /* bytes */
@@ -18,10 +20,9 @@ enum {
 /* What is gathered is about to be sent; returns whether there was any. */
 static bool take_gathered(spt_stream *s)
 {
-    pthread_mutex_lock(&s->queue_lock);
+    SPTI_HOLD(&s->queue_lock);
     bool any = s->gathered > 0;
     __atomic_store_n(&s->gathered, 0, __ATOMIC_RELAXED);
-    pthread_mutex_unlock(&s->queue_lock);
     return any;
 }
 

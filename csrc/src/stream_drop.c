@@ -4,6 +4,8 @@
  */
 #include "stream.h"
 
+#include "sync.h"
+
 #include <poll.h>
 
 enum {
@@ -80,9 +82,8 @@ void spti_stream_drop(spt_stream *s, const spt_completion *completion, spt_statu
 
 void spti_stream_refuse_sends(spt_stream *s)
 {
-    pthread_mutex_lock(&s->queue_lock);
+    SPTI_HOLD(&s->queue_lock);
     s->stopped = true;
-    pthread_mutex_unlock(&s->queue_lock);
 }
 
 void spti_stream_pool_stopped(spti_task *task)

@@ -7,6 +7,7 @@
 
 #include "heap.h"
 #include "status.h"
+#include "sync.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -112,10 +113,10 @@ static void begin_flight(spt_completion *completion)
     __atomic_store_n(&completion->state_, SPTI_IN_FLIGHT, __ATOMIC_RELAXED);
 }
 
-/* Under the lock. */
-static spt_status put(spt_stream *s, const spt_heap_reference *heaps, size_t n, spt_group_mode mode,
-                      spt_completion *completion, spt_error *err)
+static spt_status enqueue(spt_stream *s, const spt_heap_reference *heaps, size_t n,
+                          spt_group_mode mode, spt_completion *completion, spt_error *err)
 {
+    SPTI_HOLD(&s->queue_lock);
     if (s->stopped)
         return spti_fail(err, SPT_ERR_STOPPED,
                          "the stream is closed, or its thread pool has been stopped");
@@ -130,15 +131,6 @@ static spt_status put(spt_stream *s, const spt_heap_reference *heaps, size_t n, 
     begin_flight(completion);
     __atomic_store_n(&s->tail, s->tail + n, __ATOMIC_SEQ_CST);
     return SPT_OK;
-}
-
-static spt_status enqueue(spt_stream *s, const spt_heap_reference *heaps, size_t n,
-                          spt_group_mode mode, spt_completion *completion, spt_error *err)
-{
-    pthread_mutex_lock(&s->queue_lock);
-    spt_status status = put(s, heaps, n, mode, completion, err);
-    pthread_mutex_unlock(&s->queue_lock);
-    return status;
 }
 
 spt_status spt_stream_send_heaps(spt_stream *stream, const spt_heap_reference *heaps,
@@ -175,10 +167,9 @@ spt_status spt_stream_set_cnt_sequence(spt_stream *stream, uint64_t next, uint64
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "the step of heap counts must not be 0: receivers tell heaps apart by "
                          "their count");
-    pthread_mutex_lock(&stream->queue_lock);
+    SPTI_HOLD(&stream->queue_lock);
     stream->next_cnt = next;
     stream->cnt_step = step;
-    pthread_mutex_unlock(&stream->queue_lock);
     return SPT_OK;
 }
 
@@ -203,10 +194,10 @@ spt_status spt_stream_send_end(spt_stream *stream, const spt_flavour *flavour, s
             err, SPT_ERR_ARGUMENT,
             "on a stream with config.poll send a heap with spt_heap_add_end() yourself: "
             "its completion is taken by spt_stream_poll()");
-    spt_error local;
-    spt_heap *heap = spt_heap_create(flavour, err != NULL ? err : &local);
+    err = SPTI_SOME(err);
+    spt_heap *heap = spt_heap_create(flavour, err);
     if (heap == NULL)
-        return err != NULL ? err->status : local.status;
+        return err->status;
     spt_status status = spt_heap_add_end(heap, err);
     if (status == SPT_OK)
         status = send_to_all(stream, heap, err);

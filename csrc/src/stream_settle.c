@@ -6,6 +6,7 @@
 #include "stream.h"
 
 #include "heap.h"
+#include "sync.h"
 
 #include <errno.h>
 #include <unistd.h>
@@ -15,9 +16,8 @@ static void record_times(spt_stream *s, const spti_slot *slot)
     spt_times *times = spti_times_of(s, slot);
     times->cnt = slot->packetizer.cnt;
     times->completed_ns = spti_now_ns();
-    pthread_mutex_lock(&s->timeline_lock);
+    SPTI_HOLD(&s->timeline_lock);
     s->timeline[s->n_timeline++ % s->config.timeline] = *times;
-    pthread_mutex_unlock(&s->timeline_lock);
 }
 
 void spti_give_back(spt_completion *list)
@@ -32,12 +32,10 @@ void spti_stream_signal(spt_stream *s)
 {
     if (!__atomic_exchange_n(&s->armed, 0, __ATOMIC_SEQ_CST))
         return;
-    if (s->own_pool != NULL) {
+    if (s->own_pool != NULL)
         spti_pool_signal(s->own_pool);
-        return;
-    }
-    ssize_t written = write(s->event_fd, &(uint64_t){1}, sizeof(uint64_t));
-    (void)written; /* fails only when it is readable already */
+    else
+        spti_event_add(s->event_fd, 1);
 }
 
 /* Put what is complete into the list that is polled. */
@@ -60,9 +58,8 @@ static void wake_waiters(spt_stream *s)
         spti_pool_rouse(s->own_pool);
         return;
     }
-    pthread_mutex_lock(&s->done_lock);
+    SPTI_HOLD(&s->done_lock);
     pthread_cond_broadcast(&s->done);
-    pthread_mutex_unlock(&s->done_lock);
 }
 
 /* Tell the owners of what is complete, who may be waiting. */

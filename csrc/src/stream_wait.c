@@ -6,6 +6,7 @@
 #include "stream.h"
 
 #include "status.h"
+#include "sync.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -76,9 +77,7 @@ spt_status spt_stream_flush(spt_stream *stream, int64_t timeout_ns)
 /* Make the eventfd unreadable until more is complete. */
 static void disarm(spt_stream *s)
 {
-    uint64_t count;
-    ssize_t got = read(s->event_fd, &count, sizeof(count));
-    (void)got; /* not readable is as good */
+    spti_event_empty(s->event_fd);
     __atomic_store_n(&s->armed, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -91,7 +90,7 @@ size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t 
     else
         disarm(stream);
     size_t found = 0;
-    pthread_mutex_lock(&stream->done_lock);
+    SPTI_HOLD(&stream->done_lock);
     while (found < n && stream->polled != NULL) {
         spt_completion *c = stream->polled;
         stream->polled = c->next_;
@@ -100,7 +99,6 @@ size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t 
     }
     if (stream->polled == NULL)
         stream->polled_end = &stream->polled;
-    pthread_mutex_unlock(&stream->done_lock);
     return found;
 }
 

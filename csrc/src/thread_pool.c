@@ -5,6 +5,7 @@
 #include "thread_pool.h"
 
 #include "status.h"
+#include "sync.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -83,10 +84,9 @@ static spt_thread_pool *create(size_t n_threads, spt_error *err)
     spt_thread_pool *pool = calloc(1, sizeof(*pool));
     pthread_t *threads = calloc(n_threads + 1, sizeof(*threads));
     if (pool == NULL || threads == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a pool of %zu threads", n_threads);
         free(threads);
         free(pool);
-        return NULL;
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a pool of %zu threads", n_threads);
     }
     pool->threads = threads;
     pool->ready_end = &pool->ready;
@@ -112,12 +112,10 @@ spt_thread_pool *spti_pool_without_threads(spt_error *err)
 spt_thread_pool *spt_thread_pool_create(size_t n_threads, const int *affinity, size_t n_affinity,
                                         spt_error *err)
 {
-    if (n_threads == 0) {
-        (void)spti_fail(err, SPT_ERR_ARGUMENT,
-                        "a thread pool needs at least one thread; a stream that is made with NULL "
-                        "for a pool needs none");
-        return NULL;
-    }
+    if (n_threads == 0)
+        return SPTI_NULL(err, SPT_ERR_ARGUMENT,
+                         "a thread pool needs at least one thread; a stream that is made with NULL "
+                         "for a pool needs none");
     spt_thread_pool *pool = create(n_threads, err);
     if (pool != NULL && start_threads(pool, n_threads, affinity, n_affinity, err) != SPT_OK) {
         spt_thread_pool_destroy(pool);
@@ -136,8 +134,7 @@ void spt_thread_pool_stop(spt_thread_pool *pool)
     pthread_mutex_unlock(&pool->lock);
     if (!first)
         return;
-    ssize_t written = write(pool->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
-    (void)written;
+    spti_event_add(pool->wake_fd, 1);
     for (size_t i = 0; i < pool->n_threads; i++)
         pthread_join(pool->threads[i], NULL);
     pthread_mutex_lock(&pool->lock);

@@ -20,6 +20,7 @@
 #include "thread_pool.h"
 
 #include "status.h"
+#include "sync.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -104,8 +105,7 @@ static void end_watch(spt_thread_pool *pool, spti_task *task)
 static void signal_fd(spt_thread_pool *pool)
 {
     pool->signalled = true;
-    ssize_t written = write(pool->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
-    (void)written; /* can only fail when the counter is full: then it is readable anyway */
+    spti_event_add(pool->wake_fd, 1);
 }
 
 /* Wake one sleeping thread, where there is one. */
@@ -134,13 +134,6 @@ static void set_timer(spt_thread_pool *pool, const spti_task *task)
 
 /* ---- Threads ---- */
 
-static void empty(int fd)
-{
-    uint64_t count;
-    ssize_t got = read(fd, &count, sizeof(count));
-    (void)got; /* another thread may have been faster */
-}
-
 /* Collect the tasks whose sockets have room, and signals if wanted, without waiting. */
 static void collect(spt_thread_pool *pool, bool take_signals)
 {
@@ -151,10 +144,10 @@ static void collect(spt_thread_pool *pool, bool take_signals)
         spti_task *task = events[i].data.ptr;
         if (task == NULL) {
             if (take_signals && !pool->stopping) /* that all threads must see */
-                empty(pool->wake_fd);
+                spti_event_empty(pool->wake_fd);
         } else if (events[i].data.ptr == &pool->timer_fd) {
             if (take_signals) {
-                empty(pool->timer_fd);
+                spti_event_empty(pool->timer_fd);
                 pool->timed = false;
             }
         } else if (task->state == SPTI_WATCHED) {
@@ -233,7 +226,7 @@ static void run(spt_thread_pool *pool, spti_task *task)
 void spti_pool_work(spt_thread_pool *pool)
 {
     prctl(PR_SET_TIMERSLACK, 1000UL, 0UL, 0UL, 0UL); /* ns: bursts are tens of microseconds apart */
-    pthread_mutex_lock(&pool->lock);
+    SPTI_HOLD(&pool->lock);
     while (!pool->stopping) {
         uint64_t deadline_ns = expire_timers(pool);
         if (pool->n_epolled > 0 && pool->ready != NULL)
@@ -247,7 +240,6 @@ void spti_pool_work(spt_thread_pool *pool)
             rouse(pool);
         run(pool, task);
     }
-    pthread_mutex_unlock(&pool->lock);
 }
 
 spti_help spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
@@ -307,16 +299,14 @@ spt_status spti_pool_ask(spt_thread_pool *pool, int64_t timeout_ns, spti_request
 
 void spti_pool_rouse(spt_thread_pool *pool)
 {
-    pthread_mutex_lock(&pool->lock);
+    SPTI_HOLD(&pool->lock);
     rouse(pool);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 void spti_pool_signal(spt_thread_pool *pool)
 {
-    pthread_mutex_lock(&pool->lock);
+    SPTI_HOLD(&pool->lock);
     call_for_help(pool);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 int spti_pool_fd(const spt_thread_pool *pool)
@@ -340,8 +330,9 @@ static int watch(spt_thread_pool *pool, spti_task *task, int operation)
     return task->fd < 0 ? 0 : epoll_ctl(pool->epoll_fd, operation, task->fd, &event);
 }
 
-static spt_status attach(spt_thread_pool *pool, spti_task *task, spt_error *err)
+spt_status spti_task_attach(spt_thread_pool *pool, spti_task *task, spt_error *err)
 {
+    SPTI_HOLD(&pool->lock);
     if (pool->stopping)
         return spti_fail(err, SPT_ERR_STOPPED,
                          "the thread pool has been stopped: make a new one for this stream");
@@ -353,14 +344,6 @@ static spt_status attach(spt_thread_pool *pool, spti_task *task, spt_error *err)
     return SPT_OK;
 }
 
-spt_status spti_task_attach(spt_thread_pool *pool, spti_task *task, spt_error *err)
-{
-    pthread_mutex_lock(&pool->lock);
-    spt_status status = attach(pool, task, err);
-    pthread_mutex_unlock(&pool->lock);
-    return status;
-}
-
 void spti_task_wake(spti_task *task)
 {
     /* Mostly it is so: then the cache line is looked at, not written. */
@@ -368,7 +351,7 @@ void spti_task_wake(spti_task *task)
         __atomic_exchange_n(&task->scheduled, 1, __ATOMIC_SEQ_CST))
         return;
     spt_thread_pool *pool = task->pool;
-    pthread_mutex_lock(&pool->lock);
+    SPTI_HOLD(&pool->lock);
     /* Somebody who resumed it may have been faster, and a run under way looks for work at its end.
      * A run too many, of a task that has found something to wait for meanwhile, does no harm. */
     bool watched = task->state == SPTI_WATCHED;
@@ -378,7 +361,6 @@ void spti_task_wake(spti_task *task)
         push_ready(pool, task);
         rouse(pool);
     }
-    pthread_mutex_unlock(&pool->lock);
 }
 
 /* Under the lock, which is let go while somebody else has the task, or it runs. */
@@ -401,26 +383,24 @@ static void take(spt_thread_pool *pool, spti_task *task)
 void spti_task_pause(spti_task *task)
 {
     spt_thread_pool *pool = task->pool;
-    pthread_mutex_lock(&pool->lock);
+    SPTI_HOLD(&pool->lock);
     take(pool, task);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 void spti_task_resume(spti_task *task)
 {
     spt_thread_pool *pool = task->pool;
-    pthread_mutex_lock(&pool->lock);
+    SPTI_HOLD(&pool->lock);
     __atomic_store_n(&task->scheduled, 1, __ATOMIC_SEQ_CST);
     push_ready(pool, task);
     call_for_help(pool);
     pthread_cond_broadcast(&pool->paused);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 void spti_task_detach(spti_task *task)
 {
     spt_thread_pool *pool = task->pool;
-    pthread_mutex_lock(&pool->lock);
+    SPTI_HOLD(&pool->lock);
     take(pool, task);
     spti_task **at = &pool->attached;
     while (*at != task)
@@ -428,7 +408,6 @@ void spti_task_detach(spti_task *task)
     *at = task->next_attached;
     watch(pool, task, EPOLL_CTL_DEL); /* or an event may still name it once it is freed */
     pthread_cond_broadcast(&pool->paused);
-    pthread_mutex_unlock(&pool->lock);
 }
 
 bool spti_pool_tell_stopped(spt_thread_pool *pool)

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what all transports count alike. Knows nothing of any one of them. */
+/* Owns what all transports count, and copy, alike. Knows nothing of any one of them. */
 #include "transport.h"
+
+#include <string.h>
+
+uint8_t *spti_packet_copy(const spti_batch *batch, const spti_packet *packet, uint8_t *to)
+{
+    const struct iovec *piece = &batch->pieces[packet->first_piece];
+    for (uint32_t i = 0; i < packet->n_pieces; i++, piece++)
+        to = (uint8_t *)memcpy(to, piece->iov_base, piece->iov_len) + piece->iov_len;
+    return to;
+}
 
 void spti_transport_taken(spti_transport *t, const spti_batch *batch, size_t first, size_t n)
 {

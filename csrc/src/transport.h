@@ -83,6 +83,9 @@ static inline bool spti_transport_holds(const spti_transport *t, const spti_pack
     return packet->held && (int32_t)(packet->message - t->released) >= 0;
 }
 
+/* Copy a packet's pieces one after the other; returns where they end. */
+uint8_t *spti_packet_copy(const spti_batch *batch, const spti_packet *packet, uint8_t *to);
+
 /* Count packets [first, first + n) of a batch as taken, in one message. */
 void spti_transport_taken(spti_transport *t, const spti_batch *batch, size_t first, size_t n);
 

@@ -24,29 +24,16 @@ static void stop_waiting(inproc_transport *p)
     p->waits_at = NULL;
 }
 
-static spti_inproc_packet *copy(const spti_batch *batch, const spti_packet *packet)
-{
-    spti_inproc_packet *made = malloc(sizeof(*made) + packet->size);
-    if (made == NULL)
-        return NULL;
-    made->n_bytes = packet->size;
-    uint8_t *to = made->bytes;
-    for (uint32_t i = 0; i < packet->n_pieces; i++) {
-        const struct iovec *piece = &batch->pieces[packet->first_piece + i];
-        memcpy(to, piece->iov_base, piece->iov_len);
-        to += piece->iov_len;
-    }
-    return made;
-}
-
 /* Others may have filled the queue while it was copied. */
 static spt_status put(inproc_transport *p, const spti_batch *batch, const spti_packet *packet)
 {
     spt_inproc_queue *queue = p->queues[packet->substream];
     SPTI_TRY(spti_inproc_has_room(queue, packet->size, &p->waiter));
-    spti_inproc_packet *made = copy(batch, packet);
+    spti_inproc_packet *made = malloc(sizeof(*made) + packet->size);
     if (made == NULL)
         return SPT_ERR_MEMORY;
+    made->n_bytes = packet->size;
+    spti_packet_copy(batch, packet, made->bytes);
     spt_status status = spti_inproc_put(queue, made, &p->waiter);
     if (status != SPT_OK)
         free(made);
@@ -89,15 +76,11 @@ static const spti_transport_ops inproc_ops = {inproc_send, NULL, inproc_destroy,
 spti_transport *spti_transport_inproc(spt_inproc_queue *const *queues, size_t n_queues,
                                       spt_error *err)
 {
-    if (n_queues == 0) {
-        (void)spti_fail(err, SPT_ERR_ARGUMENT, "a stream needs at least one queue");
-        return NULL;
-    }
+    if (n_queues == 0)
+        return SPTI_NULL(err, SPT_ERR_ARGUMENT, "a stream needs at least one queue");
     inproc_transport *p = calloc(1, sizeof(*p) + n_queues * sizeof(*p->queues));
-    if (p == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for %zu queues", n_queues);
-        return NULL;
-    }
+    if (p == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for %zu queues", n_queues);
     if (spti_inproc_waiter_init(&p->waiter, err) != SPT_OK) {
         free(p);
         return NULL;

@@ -3,6 +3,7 @@
 #include "transport.h"
 
 #include "status.h"
+#include "sync.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -32,21 +33,17 @@ static bool reserve(memory_transport *m, size_t more)
 static spt_status memory_send(spti_transport *t, spti_batch *batch)
 {
     memory_transport *m = (memory_transport *)t;
-    pthread_mutex_lock(&m->lock);
+    SPTI_HOLD(&m->lock);
     for (; batch->next < batch->n; batch->next++) {
         spti_packet *packet = &batch->packets[batch->next];
         if (!reserve(m, packet->size)) {
             spti_transport_failed(t, batch, batch->next, 1, ENOMEM);
             continue;
         }
-        for (uint32_t i = 0; i < packet->n_pieces; i++) {
-            const struct iovec *piece = &batch->pieces[packet->first_piece + i];
-            memcpy(m->bytes + m->length, piece->iov_base, piece->iov_len);
-            m->length += piece->iov_len;
-        }
+        spti_packet_copy(batch, packet, m->bytes + m->length);
+        m->length += packet->size;
         spti_transport_taken(t, batch, batch->next, 1);
     }
-    pthread_mutex_unlock(&m->lock);
     return SPT_OK;
 }
 
@@ -63,10 +60,8 @@ static const spti_transport_ops memory_ops = {memory_send, NULL, memory_destroy,
 spti_transport *spti_transport_memory(spt_error *err)
 {
     memory_transport *m = calloc(1, sizeof(*m));
-    if (m == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a memory transport");
-        return NULL;
-    }
+    if (m == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a memory transport");
     m->base = (spti_transport){
         .ops = &memory_ops,
         .n_substreams = 1,
@@ -83,10 +78,9 @@ size_t spti_transport_memory_copy(spti_transport *t, void *to, size_t size)
     if (t->ops != &memory_ops)
         return 0;
     memory_transport *m = (memory_transport *)t;
-    pthread_mutex_lock(&m->lock);
+    SPTI_HOLD(&m->lock);
     size_t length = m->length;
     if (size > 0 && length > 0)
         memcpy(to, m->bytes, size < length ? size : length);
-    pthread_mutex_unlock(&m->lock);
     return length;
 }

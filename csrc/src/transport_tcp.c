@@ -143,15 +143,10 @@ static void tcp_keep(spti_transport *t, const spti_batch *batch)
     c->rest = malloc(left);
     c->rest_begin = c->rest_end = 0;
     c->rest_of = packet->size;
-    if (c->rest == NULL) {
+    if (c->rest == NULL)
         c->error = ENOMEM;
-        return;
-    }
-    for (uint32_t i = 0; i < packet->n_pieces; i++) {
-        const struct iovec *piece = &batch->pieces[packet->first_piece + i];
-        memcpy(c->rest + c->rest_end, piece->iov_base, piece->iov_len);
-        c->rest_end += piece->iov_len;
-    }
+    else
+        c->rest_end = (size_t)(spti_packet_copy(batch, packet, c->rest) - c->rest);
 }
 
 static void tcp_destroy(spti_transport *t)
@@ -232,13 +227,10 @@ static spti_transport *make(const int *given, const spt_endpoint *endpoint,
                             const spt_tcp_config *config, spt_error *err)
 {
     static const spt_tcp_config defaults = SPT_TCP_CONFIG_DEFAULT;
-    spt_error own;
-    err = err == NULL ? &own : err;
+    err = SPTI_SOME(err);
     tcp_transport *c = calloc(1, sizeof(*c));
-    if (c == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a connection");
-        return NULL;
-    }
+    if (c == NULL)
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a connection");
     c->base = (spti_transport){
         .ops = &tcp_ops,
         .n_substreams = 1,

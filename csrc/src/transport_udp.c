@@ -351,17 +351,14 @@ static spti_transport *make(const int *given, const spt_endpoint *endpoints, siz
     static const spt_udp_config defaults = SPT_UDP_CONFIG_DEFAULT;
     if (config == NULL)
         config = &defaults;
-    if (n_endpoints == 0) {
-        (void)spti_fail(err, SPT_ERR_ARGUMENT, "a stream needs at least one endpoint");
-        return NULL;
-    }
+    if (n_endpoints == 0)
+        return SPTI_NULL(err, SPT_ERR_ARGUMENT, "a stream needs at least one endpoint");
     udp_transport *u = calloc(1, sizeof(*u));
     if (u != NULL)
         u->addresses = calloc(n_endpoints, sizeof(*u->addresses));
     if (u == NULL || u->addresses == NULL) {
-        (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for %zu endpoints", n_endpoints);
         free(u);
-        return NULL;
+        return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for %zu endpoints", n_endpoints);
     }
     u->base.ops = config->zero_copy ? &zero_copy_ops : &udp_ops;
     u->base.fd = -1;
