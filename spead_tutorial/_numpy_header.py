@@ -2,15 +2,16 @@
 """Headers of NumPy arrays, read by an allow-list.
 
 Headers come from strangers. Some types make NumPy divide by zero, and some texts make Python's own
-parser run out of stack. So only what NumPy writes is understood here, and NumPy is asked after
-that. The limits keep it short, and all products within NumPy's integers.
+parser run out of stack. So Python is asked only what words and brackets such as NumPy writes come
+to, and NumPy only what types that it writes are. The limits keep it short, and all products within
+NumPy's integers.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,21 +27,22 @@ MOST_DIMENSIONS = 32
 #: Bytes of an element.
 MOST_BYTES = 1 << 30
 _DEEPEST = 8  # fields inside of fields
+_MOST_OPEN = 3 * _DEEPEST + 4  # brackets in one another: each of these, and a shape or a title
 
 _KEYS = ("descr", "fortran_order", "shape")
 
 _ESCAPE = r"""\\(?:[\\'"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U00(?:10|0[0-9a-f])[0-9a-f]{4})"""
 _TOKEN = re.compile(
     rf"""[ \n]*(?:
-        (?P<mark> [][(){{}},:] | \Z )
-      | (?P<number> (?:0|[1-9][0-9]{{0,17}})(?![0-9]) )
-      | (?P<bool> True|False )
-      | (?P<text> '(?:[ -&(-[\]-~]|{_ESCAPE})*' | "(?:[ !#-[\]-~]|{_ESCAPE})*" )
+        (?P<opens> [({{\[] )
+      | (?P<closes> [])}}] )
+      | [,:]
+      | (?:0|[1-9][0-9]{{0,17}})(?![0-9])
+      | True|False
+      | '(?:[ -&(-[\]-~]|{_ESCAPE})*' | "(?:[ !#-[\]-~]|{_ESCAPE})*"
     )""",
     re.VERBOSE,
 )
-_ESCAPED = re.compile(r"\\(?:[xuU]([0-9a-f]+)|(.))")
-_CONTROLS = {"n": "\n", "r": "\r", "t": "\t"}
 
 #: Byte order, kind and size; or a date, the steps of which are a number of a unit.
 _PLAIN_TYPE = re.compile(
@@ -55,151 +57,83 @@ _DATE_SIZE, _CHARACTER_SIZE = 8, 4
 def read_numpy_header(header: bytes, swap: bool) -> tuple[np.dtype[Any], str, tuple[int, ...]]:
     """Read the header that describes a NumPy array."""
     try:
-        found = _Reader(header).header()
-        dtype = np.dtype(found["descr"])
-    except (ValueError, TypeError) as error:  # TypeError: a type that this machine has not
+        found = _evaluated(header)
+        if not isinstance(found, dict) or found.keys() != {*_KEYS}:
+            raise ValueError(f"it has to be a dictionary of {', '.join(_KEYS)}")
+        descr, fortran_order, shape = (found[key] for key in _KEYS)
+        _check_type(descr, [], 0)
+        _check_shape(shape)
+        if not isinstance(fortran_order, bool):
+            raise ValueError(f"fortran_order is {fortran_order!r}: it has to be True or False")
+        dtype = np.dtype(descr)
+    # TypeError: a type that this machine has not
+    except (ValueError, TypeError, SyntaxError) as error:
         raise ValueError(f"NumPy header {header[:80]!r} cannot be read: {error}") from None
     if swap:
         dtype = dtype.newbyteorder("S")
-    return dtype, "F" if found["fortran_order"] else "C", found["shape"]
+    return dtype, "F" if fortran_order else "C", shape
 
 
-class _Reader:
-    """Takes a header apart from its beginning to its end."""
-
-    def __init__(self, header: bytes) -> None:
-        if len(header) > MOST_TEXT:
-            raise ValueError(f"it has {len(header)} bytes, and {MOST_TEXT} are the most")
-        self._header = header.decode("ascii")
-        self._end = 0
-        self._n_fields = 0
-        self._next()
-
-    def header(self) -> dict[str, Any]:
-        """Return what is in the dictionary; ``descr`` is as `numpy.dtype` takes it."""
-        found: dict[str, Any] = {}
-        self._mark("{")
-        for _ in self._each("}"):
-            key = self._text()
-            self._mark(":")
-            if key in found:
-                raise ValueError(f"it has {key!r} twice")
-            if key == "descr":
-                found[key], _ = self._type(0)
-            elif key == "fortran_order":
-                found[key] = self._take("bool") == "True"
-            elif key == "shape":
-                found[key] = self._shape()
-            else:
-                raise ValueError(f"it has {key[:40]!r}, which is none of {', '.join(_KEYS)}")
-        self._mark("")
-        if len(found) < len(_KEYS):
-            raise ValueError(f"it has to have all of {', '.join(_KEYS)}")
-        return found
-
-    # ---- Types ----
-
-    def _type(self, depth: int) -> tuple[str | list[Any], int]:
-        """Return a type, and how many bytes it has."""
-        if not self._skip("["):
-            return self._plain_type()
-        if depth == _DEEPEST:
-            raise ValueError(f"fields are more than {_DEEPEST} deep")
-        fields, n_bytes = [], 0
-        for _ in self._each("]"):
-            field, field_bytes = self._field(depth)
-            fields.append(field)
-            n_bytes += field_bytes
-        return fields, _checked_bytes(n_bytes)
-
-    def _plain_type(self) -> tuple[str, int]:
-        text = self._text()
-        found = _PLAIN_TYPE.fullmatch(text)
-        if found is None:
-            raise ValueError(f"{text[:40]!r} is no plain type")
-        kind, size = found[1], int(found[2] or _DATE_SIZE)
-        if kind in _SIZES and size not in _SIZES[kind]:
-            raise ValueError(f"there is no type {text!r}")
-        return text, _checked_bytes(size * (_CHARACTER_SIZE if kind == "U" else 1))
-
-    def _field(self, depth: int) -> tuple[tuple[Any, ...], int]:
-        self._n_fields += 1
-        if self._n_fields > MOST_FIELDS:
-            raise ValueError(f"it has more than {MOST_FIELDS} fields")
-        self._mark("(")
-        name = self._name()
-        self._mark(",")
-        of, n_bytes = self._type(depth + 1)
-        if not self._skip(","):
-            self._mark(")")
-            return (name, of), n_bytes
-        shape = self._shape()
-        self._mark(")")
-        return (name, of, shape), _checked_bytes(n_bytes * math.prod(shape))
-
-    def _name(self) -> str | tuple[str, str]:
-        if not self._skip("("):
-            return self._text()
-        title = self._text()
-        self._mark(",")
-        name = self._text()
-        self._mark(")")
-        return title, name
-
-    def _shape(self) -> tuple[int, ...]:
-        self._mark("(")
-        sizes = [int(self._take("number")) for _ in self._each(")")]
-        if len(sizes) > MOST_DIMENSIONS:
-            raise ValueError(f"a shape has {len(sizes)} dimensions, more than {MOST_DIMENSIONS}")
-        return tuple(sizes)
-
-    # ---- Tokens ----
-
-    def _next(self) -> None:
-        found = _TOKEN.match(self._header, self._end)
-        if found is None:
-            raise ValueError(f"NumPy writes no such thing as at byte {self._end}")
-        self._begin, self._end = found.start(), found.end()
-        self._kind, self._token = str(found.lastgroup), found[str(found.lastgroup)]
-
-    def _take(self, kind: str) -> str:
-        if self._kind != kind:
-            raise ValueError(f"a {kind} is missing at byte {self._begin}")
-        token = self._token
-        self._next()
-        return token
-
-    def _skip(self, mark: str) -> bool:
-        """Whether this mark is next: it is taken then."""
-        is_next = self._kind == "mark" and self._token == mark
-        if is_next:
-            self._next()
-        return is_next
-
-    def _mark(self, mark: str) -> None:
-        if not self._skip(mark):
-            raise ValueError(f"{mark or 'the end'!r} is missing at byte {self._begin}")
-
-    def _each(self, end: str) -> Iterator[None]:
-        """Come back before each of the things between commas, and take the bracket at the end."""
-        needs_comma = end == ")"  # a tuple, which a single number in brackets is not
-        while not self._skip(end):
-            yield
-            if not self._skip(","):
-                self._mark("," if needs_comma else end)
-                return
-            needs_comma = False
-
-    def _text(self) -> str:
-        text = _ESCAPED.sub(_unescaped, self._take("text")[1:-1])
-        text.encode()  # which half a character has not
-        return text
+def _evaluated(header: bytes) -> Any:
+    """Return what the text stands for, if it is made of what NumPy's are."""
+    if len(header) > MOST_TEXT:
+        raise ValueError(f"it has {len(header)} bytes, and {MOST_TEXT} are the most")
+    text = header.decode("ascii").strip(" \n")
+    end = n_open = 0
+    while end < len(text):
+        token = _TOKEN.match(text, end)
+        follows = end > 0 and text[end - 1] not in "[({,:"
+        if token is None or (follows and token["opens"]):  # which would be calls, or indexes
+            raise ValueError(f"NumPy writes no such thing as at byte {end}")
+        end = token.end()
+        n_open += bool(token["opens"]) - bool(token["closes"])
+        if n_open > _MOST_OPEN:
+            raise ValueError(f"{n_open} brackets are in one another at byte {end}")
+    return ast.literal_eval(text)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    if found[1]:
-        return chr(int(found[1], 16))
-    return _CONTROLS.get(found[2], found[2])
+def _check_type(of: object, fields: list[object], depth: int) -> int:
+    """Return the bytes of a type, if NumPy has it; its fields are added to those before."""
+    if isinstance(of, str):
+        return _checked_bytes(_plain_size(of))
+    if not isinstance(of, list):
+        raise ValueError(f"{of!r:.40} is no type")
+    if depth == _DEEPEST:
+        raise ValueError(f"fields are more than {_DEEPEST} deep")
+    fields += of
+    if len(fields) > MOST_FIELDS:
+        raise ValueError(f"it has more than {MOST_FIELDS} fields")
+    return _checked_bytes(sum(_check_field(field, fields, depth) for field in of))
+
+
+def _plain_size(text: str) -> int:
+    found = _PLAIN_TYPE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text[:40]!r} is no plain type")
+    kind, size = found[1], int(found[2] or _DATE_SIZE)
+    if kind in _SIZES and size not in _SIZES[kind]:
+        raise ValueError(f"there is no type {text!r}")
+    return size * (_CHARACTER_SIZE if kind == "U" else 1)
+
+
+def _check_field(field: object, fields: list[object], depth: int) -> int:
+    """Return the bytes of a field: its name, or title and name, its type, and perhaps its shape."""
+    if not isinstance(field, tuple) or len(field) not in (2, 3):
+        raise ValueError(f"{field!r:.40} is no field")
+    names = field[0] if isinstance(field[0], tuple) else field[:1]
+    if len(names) > 2 or not all(isinstance(name, str) for name in names):
+        raise ValueError(f"{names!r:.40} is no name of a field")
+    "".join(names).encode()  # which half a character has not
+    count = math.prod(_check_shape(field[2])) if len(field) == 3 else 1
+    return _checked_bytes(count * _check_type(field[1], fields, depth + 1))
+
+
+def _check_shape(shape: object) -> tuple[int, ...]:
+    if not isinstance(shape, tuple) or not all(type(size) is int for size in shape):
+        raise ValueError(f"{shape!r:.40} is no shape")
+    if len(shape) > MOST_DIMENSIONS:
+        raise ValueError(f"a shape has {len(shape)} dimensions, more than {MOST_DIMENSIONS}")
+    return shape
 
 
 def _checked_bytes(n_bytes: int) -> int:
