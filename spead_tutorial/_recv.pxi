@@ -375,8 +375,9 @@ cdef class ReceiveStream:
             raise RuntimeError("the stream has not been made: call its __init__")
         return check_generation(self.made)
 
-    def _add_udp(self, str host, port, max_size, buffer_size, str interface_address,
-                 interface_index, bint gro, bint reuse_port):
+    def _listen(self, bint tcp, str host, port, max_size, buffer_size, str interface_address="",
+                interface_index=0, bint gro=False, bint reuse_port=False):
+        """Receive from a port of this machine, or a multicast group."""
         cdef spt_error err
         cdef spt_status status
         cdef spt_endpoint endpoint
@@ -393,10 +394,14 @@ cdef class ReceiveStream:
         config.gro = gro
         config.reuse_port = reuse_port
         with nogil:
-            status = spt_recv_stream_add_udp(self.stream, &endpoint, &config, &err)
+            if tcp:
+                status = spt_recv_stream_add_tcp(self.stream, &endpoint, &config, &err)
+            else:
+                status = spt_recv_stream_add_udp(self.stream, &endpoint, &config, &err)
         self.added(status, &err)
 
-    def _add_socket(self, int socket, max_size, bint gro):
+    def _add_given(self, bint tcp, int socket, max_size, bint gro=False):
+        """Receive from a socket that is given: one that is bound or, of TCP, listens."""
         cdef spt_error err
         cdef spt_status status
         cdef spt_receive_config config
@@ -405,34 +410,10 @@ cdef class ReceiveStream:
         config.max_size = whole("max_size", max_size)
         config.gro = gro
         with nogil:
-            status = spt_recv_stream_add_udp_socket(self.stream, socket, &config, &err)
-        self.added(status, &err)
-
-    def _add_tcp(self, str host, port, max_size, buffer_size):
-        cdef spt_error err
-        cdef spt_status status
-        cdef spt_endpoint endpoint
-        cdef spt_receive_config config
-        cdef bytes name = _name("host", host)
-        self.check_made()
-        memset(&config, 0, sizeof(config))
-        endpoint.host = name
-        endpoint.port = own_port(port)
-        config.max_size = whole("max_size", max_size)
-        config.buffer_size = whole("buffer_size", buffer_size)
-        with nogil:
-            status = spt_recv_stream_add_tcp(self.stream, &endpoint, &config, &err)
-        self.added(status, &err)
-
-    def _add_acceptor(self, int acceptor, max_size):
-        cdef spt_error err
-        cdef spt_status status
-        cdef spt_receive_config config
-        self.check_made()
-        memset(&config, 0, sizeof(config))
-        config.max_size = whole("max_size", max_size)
-        with nogil:
-            status = spt_recv_stream_add_tcp_socket(self.stream, acceptor, &config, &err)
+            if tcp:
+                status = spt_recv_stream_add_tcp_socket(self.stream, socket, &config, &err)
+            else:
+                status = spt_recv_stream_add_udp_socket(self.stream, socket, &config, &err)
         self.added(status, &err)
 
     def add_buffer_reader(self, buffer):
@@ -627,7 +608,22 @@ cdef class HeapStream(ReceiveStream):
             self.flavours[address_bits] = found
         return found
 
-    cdef object got(self, spt_status status, spt_received_heap *c):
+    cdef object get_for(self, int64_t timeout_ns):
+        """The next heap; it is waited for with a timeout that is not 0, until signals come."""
+        cdef spt_received_heap *c = NULL
+        cdef spt_status status
+        self.check_made()
+        self.allocator.tell()
+        with nogil:
+            status = spt_recv_stream_get(self.stream, 0, &c)
+        while status == SPT_PENDING and timeout_ns != 0:
+            self._waiting()
+            with nogil:
+                status = spt_recv_stream_get(self.stream, timeout_ns, &c)
+            if status == SPT_PENDING:
+                PyErr_CheckSignals()
+        if status == SPT_PENDING:
+            raise Empty("no heap is ready")
         if status == SPT_DONE:
             self._ended()
             raise Stopped("the stream has ended, and all of its heaps have been got")
@@ -645,19 +641,7 @@ cdef class HeapStream(ReceiveStream):
 
     def _get(self):
         """Wait for a heap."""
-        cdef spt_received_heap *c = NULL
-        cdef spt_status status
-        self.check_made()
-        self.allocator.tell()
-        with nogil:
-            status = spt_recv_stream_get(self.stream, 0, &c)
-        while status == SPT_PENDING:
-            self._waiting()
-            with nogil:
-                status = spt_recv_stream_get(self.stream, SIGNAL_CHECK_NS, &c)
-            if status == SPT_PENDING:
-                PyErr_CheckSignals()
-        return self.got(status, c)
+        return self.get_for(SIGNAL_CHECK_NS)
 
     def get_nowait(self):
         """Return the next heap, if there is one.
@@ -677,15 +661,7 @@ cdef class HeapStream(ReceiveStream):
         Stopped
             Where there will be none any more.
         """
-        cdef spt_received_heap *c = NULL
-        self.check_made()
-        self.allocator.tell()
-        cdef spt_status status
-        with nogil:
-            status = spt_recv_stream_get(self.stream, 0, &c)
-        if status == SPT_PENDING:
-            raise Empty("no heap is ready")
-        return self.got(status, c)
+        return self.get_for(0)
 
     @property
     def fd(self):

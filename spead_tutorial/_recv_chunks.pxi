@@ -176,7 +176,19 @@ cdef class ChunkRing:
                 come_back(c)
         spt_chunk_ring_destroy(self.ring)
 
-    cdef Chunk got(self, spt_status status, spt_chunk *c):
+    cdef Chunk get_for(self, int64_t timeout_ns):
+        """The next chunk; it is waited for with a timeout that is not 0, until signals come."""
+        cdef spt_chunk *c
+        cdef spt_status status
+        check_generation(self.made)
+        with nogil:
+            status = spt_chunk_ring_get(self.ring, 0, &c)
+        while status == SPT_PENDING and timeout_ns != 0:
+            self._waiting()
+            with nogil:
+                status = spt_chunk_ring_get(self.ring, timeout_ns, &c)
+            if status == SPT_PENDING:
+                PyErr_CheckSignals()
         if status == SPT_DONE:
             self._ended()
             raise Stopped("the ring has been stopped, and all of its chunks have been got")
@@ -210,18 +222,7 @@ cdef class ChunkRing:
 
     def _get(self):
         """Wait for a chunk."""
-        cdef spt_chunk *c
-        cdef spt_status status
-        check_generation(self.made)
-        with nogil:
-            status = spt_chunk_ring_get(self.ring, 0, &c)
-        while status == SPT_PENDING:
-            self._waiting()
-            with nogil:
-                status = spt_chunk_ring_get(self.ring, SIGNAL_CHECK_NS, &c)
-            if status == SPT_PENDING:
-                PyErr_CheckSignals()
-        return self.got(status, c)
+        return self.get_for(SIGNAL_CHECK_NS)
 
     def get_nowait(self):
         """Return the next chunk, if there is one.
@@ -241,12 +242,7 @@ cdef class ChunkRing:
         Stopped
             Where the ring has been stopped, and is empty.
         """
-        cdef spt_chunk *c
-        cdef spt_status status
-        check_generation(self.made)
-        with nogil:
-            status = spt_chunk_ring_get(self.ring, 0, &c)
-        return self.got(status, c)
+        return self.get_for(0)
 
     def _put_free(self, Chunk chunk not None):
         """Put a chunk in that is to be filled, if there is room; nothing after `stop`."""

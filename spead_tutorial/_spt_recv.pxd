@@ -12,9 +12,6 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         pass
 
     ctypedef enum spt_heap_state:
-        SPT_HEAP_LIVE
-        SPT_HEAP_COMPLETE
-        SPT_HEAP_CONTIGUOUS
         SPT_HEAP_INCOMPLETE
 
     ctypedef struct spt_range:

@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 import errno
+import inspect
 import logging
 import os
 import socket as sockets
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, ClassVar, Self, TypeVar, overload
+from typing import Any, ClassVar, Self, TypeVar, get_overloads, overload
 
 from spead_tutorial._core import (
     Chunk,
@@ -71,6 +71,15 @@ def _given(name: str, value: object, kind: type[_T]) -> _T:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
     return value
+
+
+def _arguments(
+    form: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> dict[str, Any]:
+    """Return by their names what a method is given in one of its forms, and what it is not."""
+    bound = inspect.signature(form).bind(None, *args, **kwargs)
+    bound.apply_defaults()
+    return {name: value for name, value in bound.arguments.items() if name != "self"}
 
 
 class Readers(ReceiveStream):
@@ -160,12 +169,9 @@ class Readers(ReceiveStream):
             The first form also has ``reuse_port=False``. Sockets that are opened with
             ``reuse_port=True`` by one user share a port (``SO_REUSEPORT``). The kernel chooses a
             socket for each flow, which is what one socket sends, by a hash of its addresses and
-            ports. So a heap that one sender sends stays whole; several flows may go to one
-            socket, and none to another. A socket that is read too slowly drops, and no other
-            does. When a socket is opened or closed, the kernel chooses anew for all flows: heaps
-            that are on their way may be cut in two, so open all before anything is sent, and stop
-            the streams when all has come. Other programs of the same user can join in, and take a
-            share. `port` is what 0 has become, for those that follow.
+            ports, and chooses anew for all when one is opened or closed: open all before anything
+            is sent, and stop the streams when all has come. `port` is what 0 has become, for those
+            that follow.
 
         Raises
         ------
@@ -182,69 +188,31 @@ class Readers(ReceiveStream):
         RuntimeError
             After `start`, of a stream that was to be started.
         """
+        of_port, of_socket, of_group = get_overloads(Readers.add_udp_reader)
         first = args[0] if args else None
         if isinstance(first, sockets.socket) or "socket" in kwargs:
-            self._add_given(*args, **kwargs)
+            self._add_socket(False, **_arguments(of_socket, args, kwargs))
         elif isinstance(first, str) or "multicast_group" in kwargs:
-            self._add_group(*args, **kwargs)
+            given = _arguments(of_group, args, kwargs)
+            if not isinstance(given["interface_address"], str):  # for IPv6, its fifth is the index
+                given["interface_index"] = given["interface_address"]
+                given["interface_address"] = ""
+            self._add_host(False, given.pop("multicast_group"), **given)
         else:
-            self._add_port(*args, **kwargs)
+            given = _arguments(of_port, args, kwargs)
+            self._add_host(False, given.pop("bind_hostname"), **given)
 
-    def _add_given(
-        self, socket: sockets.socket, max_size: int = DEFAULT_UDP_MAX_SIZE, *, gro: bool = True
-    ) -> None:
-        if not isinstance(socket, sockets.socket):
-            raise TypeError(f"socket must be a socket, not {type(socket).__name__}")
-        if socket.type != sockets.SOCK_DGRAM:
-            raise TypeError(f"socket must be a UDP socket, not of type {socket.type!r}")
-        self._add_socket(socket.fileno(), max_size, gro)
+    def _add_socket(self, tcp: bool, max_size: int, gro: bool = False, **named: object) -> None:
+        ((name, value),) = named.items()
+        socket = _given(name, value, sockets.socket)
+        if socket.type != (sockets.SOCK_STREAM if tcp else sockets.SOCK_DGRAM):
+            kind = "TCP" if tcp else "UDP"
+            raise TypeError(f"{name} must be a {kind} socket, not of type {socket.type!r}")
+        self._add_given(tcp, socket.fileno(), max_size, gro)
 
-    def _add_port(
-        self,
-        port: int,
-        max_size: int = DEFAULT_UDP_MAX_SIZE,
-        buffer_size: int = DEFAULT_UDP_BUFFER_SIZE,
-        bind_hostname: str = "",
-        *,
-        gro: bool = True,
-        reuse_port: bool = False,
-    ) -> None:
-        self._listen(bind_hostname, port, max_size, buffer_size, "", 0, gro, reuse_port)
-
-    def _add_group(
-        self,
-        multicast_group: str,
-        port: int,
-        max_size: int = DEFAULT_UDP_MAX_SIZE,
-        buffer_size: int = DEFAULT_UDP_BUFFER_SIZE,
-        interface_address: str | int = "0.0.0.0",
-        *,
-        interface_index: int = 0,
-        gro: bool = True,
-    ) -> None:
-        if isinstance(interface_address, str):
-            address, index = interface_address, interface_index
-        else:  # the form for IPv6, whose fifth is the index
-            address, index = "", interface_address
-        self._listen(multicast_group, port, max_size, buffer_size, address, index, gro, False)
-
-    def _listen(
-        self,
-        host: str,
-        port: int,
-        max_size: int,
-        buffer_size: int,
-        interface_address: str,
-        interface_index: int,
-        gro: bool,
-        reuse_port: bool,
-    ) -> None:
+    def _add_host(self, tcp: bool, host: str, buffer_size: int, **given: Any) -> None:
         before = self._counts()["socket_buffer"]
-        self._add_udp(host, port, max_size, buffer_size, interface_address, interface_index, gro,
-                      reuse_port)  # fmt: skip
-        self._warn_of_buffer(before, buffer_size)
-
-    def _warn_of_buffer(self, before: int, buffer_size: int) -> None:
+        self._listen(tcp, host, buffer_size=buffer_size, **given)
         granted = (self._counts()["socket_buffer"] - before) // 2
         if 0 < granted < buffer_size:
             _log.warning(
@@ -302,28 +270,12 @@ class Readers(ReceiveStream):
         RuntimeError
             After `start`, of a stream that was to be started.
         """
+        of_port, of_acceptor = get_overloads(Readers.add_tcp_reader)
         if "acceptor" in kwargs or (args and isinstance(args[0], sockets.socket)):
-            self._add_tcp_socket(*args, **kwargs)
+            self._add_socket(True, **_arguments(of_acceptor, args, kwargs))
         else:
-            self._listen_tcp(*args, **kwargs)
-
-    def _add_tcp_socket(
-        self, acceptor: sockets.socket, max_size: int = DEFAULT_TCP_MAX_SIZE
-    ) -> None:
-        if _given("acceptor", acceptor, sockets.socket).type != sockets.SOCK_STREAM:
-            raise TypeError(f"acceptor must be a TCP socket, not of type {acceptor.type!r}")
-        self._add_acceptor(acceptor.fileno(), max_size)
-
-    def _listen_tcp(
-        self,
-        port: int,
-        max_size: int = DEFAULT_TCP_MAX_SIZE,
-        buffer_size: int = DEFAULT_TCP_BUFFER_SIZE,
-        bind_hostname: str = "",
-    ) -> None:
-        before = self._counts()["socket_buffer"]
-        self._add_tcp(bind_hostname, port, max_size, buffer_size)
-        self._warn_of_buffer(before, buffer_size)
+            given = _arguments(of_port, args, kwargs)
+            self._add_host(True, given.pop("bind_hostname"), **given)
 
     def add_udp_ibv_reader(self, config: UdpIbvConfig) -> None:
         """Raise NotImplementedError: `add_udp_reader` is what receives here.
@@ -341,9 +293,7 @@ class Readers(ReceiveStream):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, *exc_info: type[BaseException] | BaseException | TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.stop()
 
     @property
@@ -902,9 +852,7 @@ class ChunkStreamRingGroup(ChunkRingPair, Sequence[ChunkStreamGroupMember]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, *exc_info: type[BaseException] | BaseException | TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.stop()
 
     def _ended(self) -> None:

@@ -30,14 +30,10 @@ typedef struct spt_receive_config {
     /**
      * Share the port with other sockets that are opened with this, by the same user
      * (``SO_REUSEPORT`` in socket(7)); not for multicast groups, of which every socket gets all.
-     *
      * The kernel chooses a socket for each flow, which is what one socket sends, by a hash of its
-     * addresses and ports: a heap that one sender sends stays whole, and it may be that several
-     * flows go to one socket, and none to another. Each socket has a buffer of its own: where a
-     * slow reader lets it fill, it drops, and the others do not. When a socket is opened or closed
-     * the kernel chooses anew for all flows: heaps that are on their way then may be cut in two.
-     * So open all of them before anything is sent, and close them when all has come. Other
-     * programs of the same user can join in, and take a share.
+     * addresses and ports, and chooses anew for all when one is opened or closed: heaps that are on
+     * their way then may be cut in two. So open all of them before anything is sent, and close them
+     * when all has come.
      */
     bool reuse_port;
 } spt_receive_config;
