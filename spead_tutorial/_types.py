@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What streams are told and what they tell: plain types, used by the core and its callers."""
 
+import copy
 import enum
 import math
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 __all__ = [
     "MEMCPY_NONTEMPORAL",
@@ -137,6 +138,12 @@ class Settings:
             elif not name.startswith("_") and Settings in type(self).__bases__:
                 raise AttributeError(f"{type(self).__name__} has no {name!r} that can be set")
             object.__setattr__(self, name, value)
+
+    def copy(self) -> Self:
+        """Return another one that is the same, with lists of its own."""
+        other = copy.copy(self)
+        other.__dict__.update({k: list(v) for k, v in vars(self).items() if isinstance(v, list)})
+        return other
 
 
 @dataclass(kw_only=True, eq=False)

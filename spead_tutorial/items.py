@@ -47,6 +47,8 @@ _R = TypeVar("_R")
 _BYTE = np.dtype(np.uint8)
 _NO_BYTES = np.empty(0, _BYTE)
 _log = logging.getLogger(__name__)
+# All that a descriptor says, but for the id; in the order of its parameters.
+_description = operator.attrgetter("name", "description", "shape", "dtype", "order", "format")
 _CHARACTER = np.dtype("S1")
 _UINT64 = np.dtype(">u8")
 
@@ -797,7 +799,7 @@ class ItemGroup:
             id = next(i for i in itertools.count(_FIRST_FREE_ID) if i not in self._by_id)
         item = Item(id, name, description, shape, dtype, order, format, value)
         old = self._by_id.get(item.id)
-        if old is not None and _same_descriptor(old, item):
+        if old is not None and _description(old) == _description(item):
             if value is not None:
                 old.value = value
             return old
@@ -868,15 +870,7 @@ class ItemGroup:
                              " the protocol's", raw.id)  # fmt: skip
                 continue
             described = Descriptor.from_raw(raw, heap.flavour)
-            after.add_item(
-                described.id,
-                described.name,
-                described.description,
-                described.shape,
-                described.dtype,
-                described.order,
-                described.format,
-            )
+            after.add_item(described.id, *_description(described))
         self._by_id, self._by_name = after._by_id, after._by_name
 
     def __getitem__(self, key: int | str) -> Item:
@@ -903,14 +897,3 @@ class ItemGroup:
     def values(self) -> ValuesView[Item]:
         """Return the items, in the order in which they were added."""
         return self._by_id.values()
-
-
-def _same_descriptor(a: Item, b: Item) -> bool:
-    return (
-        a.name == b.name
-        and a.description == b.description
-        and a.shape == b.shape
-        and a.dtype == b.dtype
-        and a.order == b.order
-        and a.format == b.format
-    )

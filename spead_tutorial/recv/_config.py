@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import copy
 import enum
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -234,12 +233,6 @@ class StreamConfig(Settings):
                 return i
         raise IndexError(f"there is no count {name!r}")
 
-    def copy(self) -> StreamConfig:
-        """Return another one that is the same, with the same allocator."""
-        other = copy.copy(self)
-        other._stats = list(self._stats)
-        return other
-
 
 @dataclass(kw_only=True, eq=False)
 class RingStreamConfig(Settings):
@@ -279,10 +272,6 @@ class RingStreamConfig(Settings):
 
     def _checked(self, name: str, value: Any) -> Any:
         return at_least_one(name, value) if name == "heaps" else bool(value)
-
-    def copy(self) -> RingStreamConfig:
-        """Return another one that is the same."""
-        return copy.copy(self)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -369,12 +358,6 @@ class ChunkStreamConfig(Settings):
         """Bytes of payload in a packet, where packets have a byte each; else 0."""
         return self._packet_payload_size
 
-    def copy(self) -> ChunkStreamConfig:
-        """Return another one that is the same, with the same place function."""
-        other = copy.copy(self)
-        other.items = list(self.items)
-        return other
-
 
 @dataclass(kw_only=True, eq=False)
 class ChunkStreamGroupConfig(Settings):
@@ -420,10 +403,6 @@ class ChunkStreamGroupConfig(Settings):
                 f"eviction_mode must be a ChunkStreamGroupConfig.EvictionMode, not {value!r}"
             )
         return value
-
-    def copy(self) -> ChunkStreamGroupConfig:
-        """Return another one that is the same."""
-        return copy.copy(self)
 
 
 @dataclass(kw_only=True, eq=False)
