@@ -855,20 +855,12 @@ cdef class Stream:
         return 0
 
     cdef spt_stream_config convert(self, config) except *:
-        cdef spt_stream_config c
         if not isinstance(config, StreamConfig):
             raise TypeError(f"config must be a StreamConfig, not {type(config).__name__}")
         if self.stream != NULL:
             raise RuntimeError("the stream has been made already")
-        c.max_packet_size = config.max_packet_size
-        c.rate = config.rate
-        c.burst_size = config.burst_size
-        c.burst_rate_ratio = config.burst_rate_ratio
-        c.max_heaps = config.max_heaps
-        c.timeline = self.timeline_size = config.timeline
-        c.poll = isinstance(self, AsyncStream)
-        c.equal_packets = config.equal_packets
-        return c
+        self.timeline_size = config.timeline
+        return {**vars(config), "poll": isinstance(self, AsyncStream)}
 
     def _open_udp_stream(self, ThreadPool pool, endpoints, config, udp):
         cdef spt_error err
@@ -1198,13 +1190,8 @@ cdef class SyncStream(Stream):
         ----------
         heap : Heap
             What to send. Its values may be changed again when this returns.
-        cnt : int
-            Heap count; negative for the next of the stream's sequence. One that is given does not
-            move the sequence on.
-        substream_index : int
-            Which endpoint to send to, counted from 0.
-        rate : float
-            Bytes of SPEAD packets per second; negative for the stream's rate, 0 for no limit.
+        cnt, substream_index, rate
+            As in `HeapReference`.
 
         Returns
         -------
@@ -1542,13 +1529,8 @@ cdef class AsyncStream(Stream):
         ----------
         heap : Heap
             What to send. The stream keeps it alive until just before the future is done.
-        cnt : int
-            Heap count; negative for the next of the stream's sequence. One that is given does not
-            move the sequence on.
-        substream_index : int
-            Which endpoint to send to, counted from 0.
-        rate : float
-            Bytes of SPEAD packets per second; negative for the stream's rate, 0 for no limit.
+        cnt, substream_index, rate
+            As in `HeapReference`.
 
         Returns
         -------

@@ -40,10 +40,8 @@ class Stream(recv.Stream):
     thread_pool : ThreadPool or None
         Whose threads do it; kept alive. None: the event loop watches the sockets, and who waits
         for a heap reads, a few times before other tasks have their turn.
-    config : StreamConfig
-        How packets become heaps; copied. By default ``StreamConfig()``.
-    ring_config : RingStreamConfig
-        How heaps wait; copied. By default ``RingStreamConfig()``.
+    config, ring_config
+        As in `spead_tutorial.recv.Stream`.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How to make a stream that sends to queues in the process."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from spead_tutorial._core import InprocQueue, ThreadPool
 from spead_tutorial._types import StreamConfig
@@ -29,6 +29,8 @@ class InprocArguments:
         For what is not an InprocQueue.
     """
 
+    _open_inproc_stream: Callable[..., None]  # of the stream that this is a base of
+
     def __init__(
         self,
         thread_pool: ThreadPool | None,
@@ -36,13 +38,7 @@ class InprocArguments:
         config: StreamConfig | None = None,
     ) -> None:
         self._queues = list(queues)
-        config = StreamConfig() if config is None else config
-        self._open_inproc_stream(thread_pool, self._queues, config)
-
-    def _open_inproc_stream(
-        self, pool: ThreadPool | None, queues: list[InprocQueue], config: StreamConfig
-    ) -> None:
-        super()._open_inproc_stream(pool, queues, config)  # type: ignore[misc]
+        self._open_inproc_stream(thread_pool, self._queues, config or StreamConfig())
 
     @property
     def queues(self) -> Sequence[InprocQueue]:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -59,6 +59,8 @@ class TcpSocket:
     """
 
     DEFAULT_BUFFER_SIZE: ClassVar[int] = _DEFAULT_BUFFER_SIZE
+    _open_tcp_socket: Callable[..., None]  # of the stream that this is a base of
+    _connect_tcp: Callable[..., None]
 
     def __init__(
         self, thread_pool: ThreadPool | None, socket: Socket, config: StreamConfig | None = None
@@ -68,9 +70,6 @@ class TcpSocket:
         if not is_socket or socket.type != SOCK_STREAM or socket.family not in families:
             raise TypeError(f"a TCP stream sends through a TCP socket, and not {socket!r}")
         self._open_tcp_socket(thread_pool, socket.fileno(), config or StreamConfig())
-
-    def _open_tcp_socket(self, pool: ThreadPool | None, socket: int, config: StreamConfig) -> None:
-        super()._open_tcp_socket(pool, socket, config)  # type: ignore[misc]
 
 
 async def _connected(
@@ -115,16 +114,8 @@ class TcpConnect(TcpSocket):
 
         Parameters
         ----------
-        thread_pool : ThreadPool or None
-            Whose threads send; kept alive. None: the thread that calls does it.
-        endpoints : sequence of (str, int)
-            Host (name or address) and port: exactly one.
-        config : StreamConfig, optional
-            How it sends; copied. By default ``StreamConfig()``.
-        buffer_size : int
-            Bytes asked for in the socket's send buffer; 0 leaves the system's.
-        interface_address : str
-            The address of the interface to send from; empty leaves it to the system.
+        thread_pool, endpoints, config, buffer_size, interface_address
+            As in `spead_tutorial.send.TcpStream`.
 
         Returns
         -------
@@ -206,13 +197,3 @@ class TcpArguments(TcpSocket):
         self._connect_tcp(
             thread_pool, _only(endpoints), config or StreamConfig(), buffer_size, interface_address
         )
-
-    def _connect_tcp(
-        self,
-        pool: ThreadPool | None,
-        endpoint: tuple[str, int],
-        config: StreamConfig,
-        buffer_size: int,
-        interface_address: str,
-    ) -> None:
-        super()._connect_tcp(pool, endpoint, config, buffer_size, interface_address)  # type: ignore[misc]

@@ -3,7 +3,7 @@
 
 import dataclasses
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from socket import SOCK_DGRAM
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
 from typing import Any, ClassVar
@@ -92,17 +92,13 @@ class UdpArguments:
     """
 
     DEFAULT_BUFFER_SIZE: ClassVar[int] = 524288
+    _open_udp_stream: Callable[..., None]  # of the stream that this is a base of
 
     def __init__(self, thread_pool: ThreadPool | None, *args: Any, **kwargs: Any) -> None:
         with_socket = "socket" in kwargs or (args and hasattr(args[0], "fileno"))
         parse = _parse_socket if with_socket else _parse_endpoints
         endpoints, config, udp = parse(*args, **kwargs)
         self._open_udp_stream(thread_pool, endpoints, config, udp)
-
-    def _open_udp_stream(
-        self, pool: ThreadPool | None, endpoints: Endpoints, config: StreamConfig, udp: UdpConfig
-    ) -> None:
-        super()._open_udp_stream(pool, endpoints, config, udp)  # type: ignore[misc]
 
 
 def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
