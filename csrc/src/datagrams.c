@@ -272,11 +272,10 @@ static spt_status bind_socket(const spti_datagrams *d, const struct sockaddr_sto
 static spt_status open_bound(spti_datagrams *d, const spt_endpoint *endpoint,
                              const spt_receive_config *config, spt_error *err)
 {
-    bool any = endpoint->host == NULL || endpoint->host[0] == '\0';
-    spt_endpoint named = {any ? "0.0.0.0" : endpoint->host, endpoint->port};
+    spt_endpoint named;
     struct sockaddr_storage address;
     socklen_t length;
-    SPTI_TRY(spti_udp_resolve(&named, 0, AF_UNSPEC, &address, &length, err));
+    SPTI_TRY(spti_udp_resolve_own(endpoint, &named, &address, &length, err));
     if (address.ss_family == AF_INET6 && config->interface_index > 0)
         ((struct sockaddr_in6 *)&address)->sin6_scope_id = config->interface_index;
     SPTI_TRY(spti_udp_open(address.ss_family, &d->fd, err));
@@ -310,8 +309,8 @@ static spt_status cut(spti_datagrams *d, const spt_receive_config *config, spt_e
     return d->memory == NULL ? spti_fail(err, SPT_ERR_MEMORY, "no memory for packets") : SPT_OK;
 }
 
-static spti_datagrams *open_any(int given, const spt_endpoint *endpoint,
-                                const spt_receive_config *config, spt_error *err)
+spti_datagrams *spti_datagrams_open(int given, const spt_endpoint *endpoint,
+                                    const spt_receive_config *config, spt_error *err)
 {
     spti_datagrams *d = calloc(1, sizeof(*d));
     if (d == NULL)
@@ -328,18 +327,6 @@ static spti_datagrams *open_any(int given, const spt_endpoint *endpoint,
     return NULL;
 }
 
-spti_datagrams *spti_datagrams_open(const spt_endpoint *endpoint, const spt_receive_config *config,
-                                    spt_error *err)
-{
-    return open_any(-1, endpoint, config, err);
-}
-
-spti_datagrams *spti_datagrams_open_socket(int socket, const spt_receive_config *config,
-                                           spt_error *err)
-{
-    return open_any(socket, NULL, config, err);
-}
-
 void spti_datagrams_close(spti_datagrams *d)
 {
     if (d == NULL)
@@ -353,16 +340,6 @@ void spti_datagrams_close(spti_datagrams *d)
 int spti_datagrams_fd(const spti_datagrams *d)
 {
     return d->fd;
-}
-
-int spti_datagrams_port(const spti_datagrams *d)
-{
-    struct sockaddr_storage address = {0};
-    socklen_t length = sizeof(address);
-    if (getsockname(d->fd, (struct sockaddr *)&address, &length) != 0)
-        return 0;
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
 }
 
 void spti_datagrams_stats(const spti_datagrams *d, spt_receive_stats *stats)

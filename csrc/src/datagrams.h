@@ -11,15 +11,12 @@
 
 typedef struct spti_datagrams spti_datagrams;
 
-/* A socket of our own, bound to an endpoint; or a duplicate of one that is given. */
-spti_datagrams *spti_datagrams_open(const spt_endpoint *endpoint, const spt_receive_config *config,
-                                    spt_error *err);
-spti_datagrams *spti_datagrams_open_socket(int socket, const spt_receive_config *config,
-                                           spt_error *err);
+/* A socket of our own, bound to an endpoint; without one, a duplicate of one that is given. */
+spti_datagrams *spti_datagrams_open(int given, const spt_endpoint *endpoint,
+                                    const spt_receive_config *config, spt_error *err);
 void spti_datagrams_close(spti_datagrams *d);
 
 int spti_datagrams_fd(const spti_datagrams *d);
-int spti_datagrams_port(const spti_datagrams *d);
 
 /* Read what has come, once all that came before has been taken. SPT_PENDING: nothing has; an error
  * is that of the socket. */

@@ -40,14 +40,8 @@ struct spt_depacketizer {
 
 const char *spt_fate_text(spt_fate fate)
 {
-    switch (fate) {
-#define FATE_CASE(name, value, text)                                                               \
-    case name:                                                                                     \
-        return text;
-        SPT_FATE_LIST(FATE_CASE)
-#undef FATE_CASE
-    case SPT_N_FATES:
-        break;
+    switch ((int)fate) {
+        SPT_FATE_LIST(SPTI_TEXT_CASE)
     }
     return "unknown fate";
 }

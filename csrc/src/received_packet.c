@@ -2,6 +2,7 @@
 /* Owns the taking apart of packets. Knows no heaps, and believes nothing that it reads. */
 #include "received_packet.h"
 
+#include "status.h"
 #include "wire.h"
 
 /* What a packet has to say of itself. */
@@ -9,14 +10,8 @@ enum { NEEDED = 1 << SPT_ID_HEAP_CNT | 1 << SPT_ID_PAYLOAD_OFFSET | 1 << SPT_ID_
 
 const char *spt_fault_text(spt_fault fault)
 {
-    switch (fault) {
-#define FAULT_CASE(name, value, text)                                                              \
-    case name:                                                                                     \
-        return text;
-        SPT_FAULT_LIST(FAULT_CASE)
-#undef FAULT_CASE
-    case SPT_N_FAULTS:
-        break;
+    switch ((int)fault) {
+        SPT_FAULT_LIST(SPTI_TEXT_CASE)
     }
     return "unknown fault";
 }

@@ -209,14 +209,14 @@ spt_status spt_recv_stream_add_udp(spt_recv_stream *stream, const spt_endpoint *
                                    const spt_receive_config *config, spt_error *err)
 {
     err = SPTI_SOME(err);
-    return add_reader(stream, spti_source_udp(endpoint, config, err), err);
+    return add_reader(stream, spti_source_udp(-1, endpoint, config, err), err);
 }
 
 spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *stream, int socket,
                                           const spt_receive_config *config, spt_error *err)
 {
     err = SPTI_SOME(err);
-    return add_reader(stream, spti_source_udp_socket(socket, config, err), err);
+    return add_reader(stream, spti_source_udp(socket, NULL, config, err), err);
 }
 
 spt_status spt_recv_stream_add_memory(spt_recv_stream *stream, const void *bytes, size_t n_bytes,
@@ -237,14 +237,14 @@ spt_status spt_recv_stream_add_tcp(spt_recv_stream *stream, const spt_endpoint *
                                    const spt_receive_config *config, spt_error *err)
 {
     err = SPTI_SOME(err);
-    return add_reader(stream, spti_source_tcp(endpoint, config, err), err);
+    return add_reader(stream, spti_source_tcp(-1, endpoint, config, err), err);
 }
 
 spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream *stream, int acceptor,
                                           const spt_receive_config *config, spt_error *err)
 {
     err = SPTI_SOME(err);
-    return add_reader(stream, spti_source_tcp_socket(acceptor, config, err), err);
+    return add_reader(stream, spti_source_tcp(acceptor, NULL, config, err), err);
 }
 
 spt_status spt_recv_stream_add_udp_pcap(spt_recv_stream *stream, const char *path,

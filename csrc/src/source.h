@@ -6,14 +6,14 @@
 
 #include "intake.h"
 
-spti_source *spti_source_udp(const spt_endpoint *endpoint, const spt_receive_config *config,
-                             spt_error *err);
-spti_source *spti_source_udp_socket(int socket, const spt_receive_config *config, spt_error *err);
+/* At an endpoint; without one, from a socket that is given. */
+spti_source *spti_source_udp(int given, const spt_endpoint *endpoint,
+                             const spt_receive_config *config, spt_error *err);
+spti_source *spti_source_tcp(int given, const spt_endpoint *endpoint,
+                             const spt_receive_config *config, spt_error *err);
+
 spti_source *spti_source_memory(const void *bytes, size_t n_bytes, spt_error *err);
 spti_source *spti_source_inproc(spt_inproc_queue *queue, spt_error *err);
-spti_source *spti_source_tcp(const spt_endpoint *endpoint, const spt_receive_config *config,
-                             spt_error *err);
-spti_source *spti_source_tcp_socket(int acceptor, const spt_receive_config *config, spt_error *err);
 
 /* A capture file; filter: as spti_frame_filter_parse() reads it, or NULL. */
 spti_source *spti_source_pcap(const char *path, const char *filter, spt_error *err);

@@ -247,11 +247,10 @@ static const spti_source_ops tcp_ops = {tcp_read, tcp_leave, tcp_read_stats, tcp
 static spt_status listen_at(int *fd, const spt_endpoint *endpoint, const spt_receive_config *config,
                             spt_error *err)
 {
-    bool any = endpoint->host == NULL || endpoint->host[0] == '\0';
-    spt_endpoint named = {any ? "0.0.0.0" : endpoint->host, endpoint->port};
+    spt_endpoint named;
     struct sockaddr_storage address;
     socklen_t length;
-    SPTI_TRY(spti_udp_resolve(&named, 0, AF_UNSPEC, &address, &length, err));
+    SPTI_TRY(spti_udp_resolve_own(endpoint, &named, &address, &length, err));
     *fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (*fd < 0)
         return spti_fail_errno(err, "could not make a TCP socket");
@@ -277,18 +276,9 @@ static spt_status duplicate(int *fd, int given, spt_error *err)
     return SPT_OK;
 }
 
-static int port_of(int fd)
-{
-    struct sockaddr_storage address = {0};
-    socklen_t length = sizeof(address);
-    getsockname(fd, (struct sockaddr *)&address, &length);
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
-}
-
 static spt_status set_up(tcp_source *s, spt_error *err)
 {
-    s->base.port = port_of(s->listening);
+    s->base.port = spti_udp_port(s->listening);
     s->room = s->max_size > ROOM ? s->max_size : ROOM;
     s->memory = s->room < SIZE_MAX / 2 ? malloc(s->room) : NULL;
     if (s->memory == NULL)
@@ -300,9 +290,8 @@ static spt_status set_up(tcp_source *s, spt_error *err)
     return SPT_OK;
 }
 
-/* At an endpoint or, where that is NULL, a socket that is given. */
-static spti_source *make(int given, const spt_endpoint *endpoint, const spt_receive_config *config,
-                         spt_error *err)
+spti_source *spti_source_tcp(int given, const spt_endpoint *endpoint,
+                             const spt_receive_config *config, spt_error *err)
 {
     static const spt_receive_config defaults = SPT_RECEIVE_TCP_CONFIG_DEFAULT;
     config = config == NULL ? &defaults : config;
@@ -329,15 +318,4 @@ static spti_source *make(int given, const spt_endpoint *endpoint, const spt_rece
         return &s->base;
     tcp_close(&s->base);
     return NULL;
-}
-
-spti_source *spti_source_tcp(const spt_endpoint *endpoint, const spt_receive_config *config,
-                             spt_error *err)
-{
-    return make(-1, endpoint, config, err);
-}
-
-spti_source *spti_source_tcp_socket(int acceptor, const spt_receive_config *config, spt_error *err)
-{
-    return make(acceptor, NULL, config, err);
 }

@@ -5,6 +5,7 @@
 
 #include "datagrams.h"
 #include "status.h"
+#include "udp_socket.h"
 #include "wire.h"
 
 #include <stdlib.h>
@@ -123,9 +124,12 @@ static const spti_source_ops udp_ops = {udp_read, udp_leave, udp_read_stats, udp
 
 /* ---- Beginning ------------------------------------------------------------------------------- */
 
-/* Takes the datagrams, which are NULL where they could not be opened. */
-static spti_source *create(spti_datagrams *datagrams, size_t max_size, spt_error *err)
+spti_source *spti_source_udp(int given, const spt_endpoint *endpoint,
+                             const spt_receive_config *config, spt_error *err)
 {
+    static const spt_receive_config defaults = SPT_RECEIVE_CONFIG_DEFAULT;
+    config = config == NULL ? &defaults : config;
+    spti_datagrams *datagrams = spti_datagrams_open(given, endpoint, config, err);
     if (datagrams == NULL)
         return NULL;
     udp_source *u = malloc(sizeof(*u));
@@ -134,24 +138,10 @@ static spti_source *create(spti_datagrams *datagrams, size_t max_size, spt_error
         return SPTI_NULL(err, SPT_ERR_MEMORY, "no memory for a reader");
     }
     *u = (udp_source){
-        .base = {&udp_ops, spti_datagrams_fd(datagrams), spti_datagrams_port(datagrams)},
+        .base = {&udp_ops, spti_datagrams_fd(datagrams),
+                 spti_udp_port(spti_datagrams_fd(datagrams))},
         .datagrams = datagrams,
-        .max_size = max_size,
+        .max_size = config->max_size,
     };
     return &u->base;
-}
-
-static const spt_receive_config defaults = SPT_RECEIVE_CONFIG_DEFAULT;
-
-spti_source *spti_source_udp(const spt_endpoint *endpoint, const spt_receive_config *config,
-                             spt_error *err)
-{
-    config = config == NULL ? &defaults : config;
-    return create(spti_datagrams_open(endpoint, config, err), config->max_size, err);
-}
-
-spti_source *spti_source_udp_socket(int socket, const spt_receive_config *config, spt_error *err)
-{
-    config = config == NULL ? &defaults : config;
-    return create(spti_datagrams_open_socket(socket, config, err), config->max_size, err);
 }

@@ -9,12 +9,8 @@
 
 const char *spt_status_text(spt_status status)
 {
-    switch (status) {
-#define SPTI_STATUS_CASE(name, value, text)                                                        \
-    case name:                                                                                     \
-        return text;
-        SPT_STATUS_LIST(SPTI_STATUS_CASE)
-#undef SPTI_STATUS_CASE
+    switch ((int)status) {
+        SPT_STATUS_LIST(SPTI_TEXT_CASE)
     }
     return "unknown status";
 }

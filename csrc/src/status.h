@@ -18,6 +18,11 @@ __attribute__((format(printf, 2, 3))) spt_status spti_fail_errno(spt_error *err,
 /* Where details are wanted, also by who has not asked for them: until the block ends. */
 #define SPTI_SOME(err) ((err) != NULL ? (err) : &(spt_error){0})
 
+/* The meaning of a member of a list such as SPT_STATUS_LIST, in a switch over an int. */
+#define SPTI_TEXT_CASE(name, value, text)                                                          \
+    case name:                                                                                     \
+        return text;
+
 #define SPTI_TRY(expression)                                                                       \
     do {                                                                                           \
         spt_status spti_status_ = (expression);                                                    \

@@ -208,7 +208,7 @@ spt_stream *spt_stream_create_tcp(spt_thread_pool *pool, const spt_endpoint *end
 {
     if (check_config(config, err) != SPT_OK)
         return NULL;
-    return spti_stream_create(pool, spti_transport_tcp(endpoint, tcp, err), config, err);
+    return spti_stream_create(pool, spti_transport_tcp(NULL, endpoint, tcp, err), config, err);
 }
 
 spt_stream *spt_stream_create_tcp_socket(spt_thread_pool *pool, int socket,
@@ -216,7 +216,7 @@ spt_stream *spt_stream_create_tcp_socket(spt_thread_pool *pool, int socket,
 {
     if (check_config(config, err) != SPT_OK)
         return NULL;
-    return spti_stream_create(pool, spti_transport_tcp_socket(socket, err), config, err);
+    return spti_stream_create(pool, spti_transport_tcp(&socket, NULL, NULL, err), config, err);
 }
 
 spt_stream *spt_stream_create_inproc(spt_thread_pool *pool, spt_inproc_queue *const *queues,

@@ -64,9 +64,9 @@ spti_transport *spti_transport_udp_socket(int socket, const spt_endpoint *endpoi
                                           size_t n_endpoints, const spt_udp_config *config,
                                           spt_error *err);
 spti_transport *spti_transport_memory(spt_error *err);
-spti_transport *spti_transport_tcp(const spt_endpoint *endpoint, const spt_tcp_config *config,
-                                   spt_error *err);
-spti_transport *spti_transport_tcp_socket(int socket, spt_error *err);
+/* Through a socket that is given, or connected to the endpoint where that is NULL. */
+spti_transport *spti_transport_tcp(const int *given, const spt_endpoint *endpoint,
+                                   const spt_tcp_config *config, spt_error *err);
 spti_transport *spti_transport_inproc(spt_inproc_queue *const *queues, size_t n_queues,
                                       spt_error *err);
 size_t spti_transport_memory_copy(spti_transport *t, void *to, size_t size);

@@ -222,9 +222,8 @@ static spt_status duplicate(int *fd, int given, spt_error *err)
     return SPT_OK;
 }
 
-/* With the caller's socket, or NULL for one of our own. */
-static spti_transport *make(const int *given, const spt_endpoint *endpoint,
-                            const spt_tcp_config *config, spt_error *err)
+spti_transport *spti_transport_tcp(const int *given, const spt_endpoint *endpoint,
+                                   const spt_tcp_config *config, spt_error *err)
 {
     static const spt_tcp_config defaults = SPT_TCP_CONFIG_DEFAULT;
     err = SPTI_SOME(err);
@@ -246,15 +245,4 @@ static spti_transport *make(const int *given, const spt_endpoint *endpoint,
         return &c->base;
     tcp_destroy(&c->base);
     return NULL;
-}
-
-spti_transport *spti_transport_tcp(const spt_endpoint *endpoint, const spt_tcp_config *config,
-                                   spt_error *err)
-{
-    return make(NULL, endpoint, config, err);
-}
-
-spti_transport *spti_transport_tcp_socket(int socket, spt_error *err)
-{
-    return make(&socket, NULL, NULL, err);
 }

@@ -52,6 +52,23 @@ spt_status spti_udp_resolve(const spt_endpoint *endpoint, int lowest_port, int f
     return status;
 }
 
+spt_status spti_udp_resolve_own(const spt_endpoint *endpoint, spt_endpoint *named,
+                                struct sockaddr_storage *to, socklen_t *length, spt_error *err)
+{
+    bool any = endpoint->host == NULL || endpoint->host[0] == '\0';
+    *named = (spt_endpoint){any ? "0.0.0.0" : endpoint->host, endpoint->port};
+    return spti_udp_resolve(named, 0, AF_UNSPEC, to, length, err);
+}
+
+int spti_udp_port(int fd)
+{
+    struct sockaddr_storage address = {0};
+    socklen_t length = sizeof(address);
+    getsockname(fd, (struct sockaddr *)&address, &length);
+    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                               : ((struct sockaddr_in *)&address)->sin_port);
+}
+
 spt_status spti_udp_interface(const char *text, struct in_addr *to, spt_error *err)
 {
     if (inet_pton(AF_INET, text, to) != 1)

@@ -28,6 +28,14 @@ enum { SPTI_MAX_DATAGRAM = 65535 }; /* what a length field of IPv4 or UDP holds 
 spt_status spti_udp_resolve(const spt_endpoint *endpoint, int lowest_port, int family,
                             struct sockaddr_storage *to, socklen_t *length, spt_error *err);
 
+/* The same of one to listen at, at any port, and at any address where it has no host; and what it
+ * is called then. */
+spt_status spti_udp_resolve_own(const spt_endpoint *endpoint, spt_endpoint *named,
+                                struct sockaddr_storage *to, socklen_t *length, spt_error *err);
+
+/* The port that a socket is bound to; 0 for none. */
+int spti_udp_port(int fd);
+
 /* Make a socket; its descriptor is the caller's. */
 spt_status spti_udp_open(int family, int *fd, spt_error *err);
 
