@@ -65,42 +65,25 @@ class chunk_ring : public owner<spt_chunk_ring, detail::call<spt_chunk_ring_dest
   public:
     using owner::owner;
 
-    /**
-     * Make a ring. Throws what :c:func:`spt_chunk_ring_create` answers.
-     *
-     * :param capacity: Chunks in it at most, at least 1; streams that end may put in more.
-     */
+    /** Make a ring. Throws what :c:func:`spt_chunk_ring_create` answers. */
     explicit chunk_ring(std::size_t capacity)
         : owner(taken, detail::made(spt_chunk_ring_create, capacity))
     {
     }
 
-    /**
-     * Put a chunk in, at once.
-     *
-     * :param what: Borrowed until it is got.
-     * :return: Whether it was put in: there is room, and the ring has not been stopped.
-     */
+    /** Put a chunk in, at once, which is borrowed until it is got. Returns whether it was put in:
+     * there is room, and the ring has not been stopped. */
     bool put(chunk &what) noexcept { return spt_chunk_ring_put(get(), &what, 0) == SPT_OK; }
 
-    /**
-     * Wait for room, or until some time has passed, or a signal comes.
-     *
-     * :param timeout: At most so long; 0 not at all.
-     * :param what: Borrowed until it is got.
-     * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_ERR_STOPPED``.
-     */
+    /** Wait for room, or until some time has passed, or a signal comes: see
+     * :c:func:`spt_chunk_ring_put`. */
     [[nodiscard]] spt::status put_for(std::chrono::nanoseconds timeout, chunk &what) noexcept
     {
         return spt_chunk_ring_put(get(), &what, detail::timeout_ns(timeout));
     }
 
-    /**
-     * Wait for a chunk, through all signals.
-     *
-     * :return: The one that has been in it for longest, yours again; ``nullptr`` where the ring has
-     *     been stopped and is empty.
-     */
+    /** Wait for the chunk that has been in it for longest, through all signals: it is yours again.
+     * ``nullptr`` where the ring has been stopped and is empty. */
     [[nodiscard]] chunk *get_chunk() noexcept
     {
         spt_chunk *got = nullptr;
@@ -109,14 +92,8 @@ class chunk_ring : public owner<spt_chunk_ring, detail::call<spt_chunk_ring_dest
         return static_cast<chunk *>(got);
     }
 
-    /**
-     * Wait for a chunk, or until some time has passed, or a signal comes.
-     *
-     * :param timeout: At most so long; 0 not at all.
-     * :param got: Filled, for ``SPT_OK``; else ``nullptr``.
-     * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_DONE`` where the ring
-     *     has been stopped and is empty.
-     */
+    /** The same, or until some time has passed, or a signal comes: see
+     * :c:func:`spt_chunk_ring_get`. */
     [[nodiscard]] spt::status get_chunk_for(std::chrono::nanoseconds timeout, chunk *&got) noexcept
     {
         spt_chunk *one = nullptr;
@@ -172,10 +149,7 @@ struct chunk_config : spt_chunk_config {
     /** A function object that is gone at once cannot be called. */
     template <class Function> void set_place(const Function &&function) = delete;
 
-    /**
-     * Choose the items whose values the place function is told.
-     *
-     * :param ids: Borrowed until a stream is made.
+    /** Choose the items whose values the place function is told: borrowed until a stream is made.
      */
     template <lendable Range> void set_items(Range &&ids) noexcept
     {
@@ -193,10 +167,7 @@ class chunk_stream : public recv_stream
     /**
      * Make one. Throws what :c:func:`spt_recv_stream_create_chunks` answers.
      *
-     * :param who: A pool, borrowed until the stream is destroyed, or :cpp:var:`no_thread`: who asks
-     *     for a chunk reads then.
-     * :param config: Copied. Memory and the ring of heaps are not used.
-     * :param chunks: Copied; its rings are those that follow.
+     * :param chunks: Its rings are those that follow.
      * :param data_ring: Where chunks go that are filled. Borrowed until the stream is destroyed.
      * :param free_ring: Where chunks come from. Borrowed until the stream is destroyed.
      */

@@ -26,12 +26,7 @@ class received_heap
   public:
     /** None. */
     received_heap() noexcept = default;
-    /**
-     * Hold a heap that was got with a function of C.
-     *
-     * :param stream: That lent it; borrowed until it is given back.
-     * :param lent: Given back to it; may be ``nullptr``.
-     */
+    /** Hold a heap that was got with a function of C from a stream, and give it back to that. */
     received_heap(spt_recv_stream *stream, spt_received_heap *lent) noexcept
         : heap_(lent, give_back{stream})
     {
@@ -50,13 +45,8 @@ class received_heap
         return {heap_->payload, static_cast<std::size_t>(heap_->length)};
     }
 
-    /**
-     * List its items: see :c:func:`spt_received_heap_items`.
-     *
-     * :param room: Filled; room for ``heap->n_pointers`` of them.
-     * :return: Those that were filled in. Throws ``SPT_ERR_ARGUMENT`` where there is too little
-     *     room.
-     */
+    /** List its items: see :c:func:`spt_received_heap_items`. Returns those that were filled in;
+     * throws ``SPT_ERR_ARGUMENT`` for less room than ``heap->n_pointers``. */
     [[nodiscard]] std::span<received_item> items(std::span<received_item> room) const
     {
         if (room.size() < heap_->n_pointers) [[unlikely]]
@@ -113,11 +103,7 @@ class item_group : public owner<spt_item_group, detail::call<spt_item_group_dest
   public:
     using owner::owner;
 
-    /**
-     * Make a group without items. Throws ``SPT_ERR_MEMORY``.
-     *
-     * :param bug_compat: A sum of ``SPT_COMPAT_*``, as the sender has it.
-     */
+    /** Make a group without items. Throws ``SPT_ERR_MEMORY``. */
     explicit item_group(int bug_compat = 0)
         : owner(taken, detail::made(spt_item_group_create, bug_compat))
     {
@@ -141,23 +127,14 @@ class item_group : public owner<spt_item_group, detail::call<spt_item_group_dest
     /** How many items it has. */
     [[nodiscard]] std::size_t size() const noexcept { return spt_item_group_size(get()); }
 
-    /**
-     * An item by its place, in the order in which they were described.
-     *
-     * :param i: Which, less than there are.
-     * :return: Lent until the next update.
-     */
+    /** An item by its place, in the order in which they were described; lent until the next
+     * update. */
     [[nodiscard]] const group_item &operator[](std::size_t i) const noexcept
     {
         return *spt_item_group_at(get(), i);
     }
 
-    /**
-     * An item by its name.
-     *
-     * :param name: Its name.
-     * :return: Lent until the next update; ``nullptr`` where none was described.
-     */
+    /** An item by its name, lent until the next update; ``nullptr`` where none was described. */
     [[nodiscard]] const group_item *find(const char *name) const noexcept
     {
         return spt_item_group_find(get(), name);
@@ -204,12 +181,8 @@ class memory_pool : public owner<spt_memory_pool, detail::call<spt_memory_pool_d
   public:
     using owner::owner;
 
-    /**
-     * Make a pool. Throws what :c:func:`spt_memory_pool_create` answers.
-     *
-     * :param threads: Borrowed until the pool is destroyed, to make buffers; :cpp:var:`no_thread`
-     *     without ``low_water``.
-     */
+    /** Make a pool; with ``low_water``, threads make buffers. Throws what
+     * :c:func:`spt_memory_pool_create` answers. */
     explicit memory_pool(const memory_pool_config &config, worker threads = no_thread)
         : owner(taken, detail::made(spt_memory_pool_create, threads.get(), &config))
     {
@@ -268,11 +241,7 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
     {
     }
 
-    /**
-     * Receive from a UDP port. Throws what :c:func:`spt_recv_stream_add_udp` answers.
-     *
-     * :param on: The address to listen on, and the port; copied.
-     */
+    /** Receive from a UDP port. Throws what :c:func:`spt_recv_stream_add_udp` answers. */
     void add_udp(const endpoint &on, const receive_config &config = {})
     {
         detail::must(spt_recv_stream_add_udp, get(), &on, &config);
@@ -285,22 +254,14 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
         return spt_recv_stream_add_udp(get(), &on, &config, &why) >= 0;
     }
 
-    /**
-     * Receive from a socket of yours. Throws as :cpp:func:`add_udp`.
-     *
-     * :param socket: A UDP socket that is bound. It is duplicated: it stays yours.
-     * :param config: Only ``max_size`` and ``gro`` are looked at. Copied.
-     */
+    /** Receive from a UDP socket of yours, which is duplicated. Throws as :cpp:func:`add_udp`. */
     void add_udp_socket(int socket, const receive_config &config = {})
     {
         detail::must(spt_recv_stream_add_udp_socket, get(), socket, &config);
     }
 
-    /**
-     * Receive packets that are in memory, one after the other. The stream ends with them.
-     *
-     * :param bytes: Borrowed until the stream is stopped or destroyed, or has ended.
-     */
+    /** Receive packets that are in memory, one after the other: it is borrowed until the stream
+     * has ended, which it does with them. */
     template <lendable Range> void add_memory(Range &&bytes)
     {
         const auto all = std::as_bytes(std::span(bytes));
@@ -336,11 +297,8 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
     /** Begin to read, for a stream with ``config.explicit_start``. */
     void start() { detail::must(spt_recv_stream_start, get()); }
 
-    /**
-     * Wait for the next heap that is finished, through all signals.
-     *
-     * :return: The heap; none where the stream has ended and there is no more.
-     */
+    /** Wait for the next heap that is finished, through all signals; none where the stream has
+     * ended and there is no more. */
     [[nodiscard]] received_heap get_heap() noexcept
     {
         received_heap heap;
@@ -349,14 +307,8 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
         return heap;
     }
 
-    /**
-     * Wait for the next heap that is finished, or until some time has passed, or a signal comes.
-     *
-     * :param timeout: At most so long; 0 not at all.
-     * :param heap: Filled, for ``SPT_OK``; what was in it is given back, in any case.
-     * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_DONE`` where the
-     *     stream has ended and there is no more.
-     */
+    /** The same, or until some time has passed, or a signal comes: see
+     * :c:func:`spt_recv_stream_get`. What was in ``heap`` is given back, in any case. */
     [[nodiscard]] spt::status get_heap_for(std::chrono::nanoseconds timeout,
                                            received_heap &heap) noexcept
     {
