@@ -22,11 +22,18 @@
  * ours to free. *init* and *fini* work on storage of yours; *create* and *destroy* on storage of
  * ours. Nothing here prints, exits, or reads the environment, and there are no global variables.
  *
- * What is not said of a parameter is the same for all: what it points to is borrowed until the
- * call returns; ``err`` may be ``NULL``, and is filled in where the call fails; ``stats`` and the
- * like are filled; the pool of a stream is borrowed until the stream is destroyed, and ``NULL`` for
- * a stream without a thread. What *create* returns is the caller's, or ``NULL`` where it fails;
- * *destroy* takes it, and accepts ``NULL``.
+ * What is not said of a parameter is the same for all:
+ *
+ * - What it points to is borrowed until the call returns; ``stats`` and the like are filled.
+ * - ``err`` may be ``NULL``, and is filled in where the call fails.
+ * - ``n``, and what begins with it, is how many there are.
+ * - ``timeout_ns`` is how long to wait at most: 0 not at all, negative for ever.
+ * - A heap that is changed is not in flight.
+ * - The pool of a stream is borrowed until that is destroyed; ``NULL`` is for one without a thread.
+ *
+ * What *create* returns is the caller's, or ``NULL`` where it fails; *destroy* takes it, and
+ * accepts
+ * ``NULL``.
  *
  * The wire format is that of the SPEAD protocol specification (SSA4700-0000-001), version 4.
  */

@@ -54,7 +54,6 @@ SPT_API void spt_chunk_ring_destroy(spt_chunk_ring *ring);
  * Put a chunk in.
  *
  * :param chunk: Borrowed until it is got.
- * :param timeout_ns: How long to wait for room at most; 0 not at all, negative for ever.
  * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_ERR_STOPPED``.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_chunk *chunk,
@@ -63,7 +62,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_c
 /**
  * Get the chunk that has been in it for longest.
  *
- * :param timeout_ns: How long to wait at most; 0 not at all, negative for ever.
  * :param chunk: Filled, for ``SPT_OK``; else ``NULL``.
  * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_DONE`` where the ring has
  *     been stopped and is empty.

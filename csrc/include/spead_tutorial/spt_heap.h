@@ -250,11 +250,9 @@ typedef struct spt_variable {
 /**
  * A variable that is a count, sent inside the item pointer.
  *
- * :param id: As an item's.
  * :param name: Borrowed until the variable is added to a heap.
  * :param description: Likewise.
  * :param value: In the byte order of this machine; borrowed. See ``SPT_UINT_IMMEDIATE``.
- * :return: By value, for :c:func:`spt_heap_add`.
  */
 static inline spt_variable spt_immediate(uint64_t id, const char *name, const char *description,
                                          const uint64_t *value)
@@ -266,13 +264,10 @@ static inline spt_variable spt_immediate(uint64_t id, const char *name, const ch
 /**
  * A variable that is an array with one dimension.
  *
- * :param id: As an item's.
  * :param name: As that of :c:func:`spt_immediate`.
  * :param description: Likewise.
  * :param type: What its elements are.
  * :param value: The elements; borrowed.
- * :param n: How many there are.
- * :return: By value, for :c:func:`spt_heap_add`.
  */
 static inline spt_variable spt_array(uint64_t id, const char *name, const char *description,
                                      spt_type type, const void *value, size_t n)
@@ -310,9 +305,7 @@ enum {
 /**
  * Add variables: of each its descriptor, its value, or first one and then the other.
  *
- * :param heap: Not in flight.
  * :param variables: Copied; their values are borrowed until the heap is destroyed.
- * :param n_variables: How many.
  * :param parts: ``SPT_DESCRIPTORS``, ``SPT_VALUES`` or ``SPT_ALL``.
  * :return: As :c:func:`spt_heap_add_item`; also ``SPT_ERR_ARGUMENT`` for a type or a shape that
  *     there is not. After a failure the heap is as before.
@@ -323,7 +316,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add(spt_heap *heap, const spt_variabl
 /**
  * Add a value. Pointers and payload keep the order in which they are added.
  *
- * :param heap: Not in flight.
  * :param item: Copied; its value is borrowed until the heap is destroyed.
  * :return: ``SPT_OK``; ``SPT_ERR_ARGUMENT`` for an id that is reserved or does not fit the
  *     flavour, or a heap grown beyond what its addresses reach; ``SPT_ERR_BUSY``;
@@ -335,7 +327,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add_item(spt_heap *heap, const spt_it
 /**
  * Add a descriptor: a small SPEAD packet inside the heap's payload.
  *
- * :param heap: Not in flight.
  * :param descriptor: Copied.
  * :return: As :c:func:`spt_heap_add_item`.
  */
@@ -346,7 +337,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add_descriptor(spt_heap *heap,
 /**
  * Add the stream control item that says "the stream starts here".
  *
- * :param heap: Not in flight.
  * :return: As :c:func:`spt_heap_add_item`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_heap_add_start(spt_heap *heap, spt_error *err);
@@ -354,7 +344,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add_start(spt_heap *heap, spt_error *
 /**
  * Add the stream control item that says "the stream ends here": receivers stop at it.
  *
- * :param heap: Not in flight.
  * :return: As :c:func:`spt_heap_add_item`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_heap_add_end(spt_heap *heap, spt_error *err);
@@ -362,7 +351,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_heap_add_end(spt_heap *heap, spt_error *er
 /**
  * Choose whether every packet repeats all item pointers, so that each can be read by itself.
  *
- * :param heap: Not in flight.
  * :param repeat: False in a new heap.
  * :return: ``SPT_OK`` or ``SPT_ERR_BUSY``.
  */

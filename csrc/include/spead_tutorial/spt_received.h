@@ -221,7 +221,6 @@ typedef struct spt_received_descriptor {
  *
  * :param descriptor: Filled on success; points into the bytes.
  * :param bytes: The item's value; borrowed for as long as ``descriptor`` is used.
- * :param n_bytes: How many.
  * :param bug_compat: A sum of ``SPT_COMPAT_*``, as its sender had it.
  * :return: Whether it can be read: it has a name, and describes an item that is not the protocol's.
  */
@@ -346,7 +345,6 @@ typedef struct spt_heap_memory {
     /**
      * Give memory to a heap that begins.
      *
-     * :param user: As above.
      * :param size: Bytes; at least 1.
      * :param first: The packet that begins it; ``NULL`` where it has outgrown what it had.
      * :return: At least that many bytes, with any content; or ``NULL``, and no packet of that
@@ -356,7 +354,6 @@ typedef struct spt_heap_memory {
     /**
      * Take memory back.
      *
-     * :param user: As above.
      * :param memory: What ``get`` gave.
      * :param size: Bytes that were asked for.
      */

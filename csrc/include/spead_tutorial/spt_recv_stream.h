@@ -111,7 +111,7 @@ SPT_API SPT_MUST_CHECK spt_recv_stream *
 spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config, spt_error *err);
 
 /**
- * Receive from a UDP port.
+ * Receive from a UDP port. What is returned is so of all functions that add a reader.
  *
  * :param endpoint: The address to listen on: one of this machine's, that of a multicast group, or
  *     ``""`` for any; and the port, 0 for one that the system chooses.
@@ -129,7 +129,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp(spt_recv_stream *strea
  *
  * :param socket: A UDP socket that is bound. It is duplicated: it stays yours, and may be closed.
  * :param config: Only ``max_size`` and ``gro`` are looked at. Copied; ``NULL`` for the defaults.
- * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *stream,
                                                                  int socket,
@@ -141,8 +140,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_socket(spt_recv_stream
  * them. The stream ends with them.
  *
  * :param bytes: Borrowed until the stream is stopped or destroyed, or has ended.
- * :param n_bytes: How many.
- * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *stream,
                                                              const void *bytes, size_t n_bytes,
@@ -158,7 +155,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *st
  *     0 for one that the system chooses.
  * :param config: Only ``max_size`` and ``buffer_size`` are looked at. Copied; ``NULL`` for
  *     :c:macro:`SPT_RECEIVE_TCP_CONFIG_DEFAULT`.
- * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp(spt_recv_stream *stream,
                                                           const spt_endpoint *endpoint,
@@ -171,7 +167,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp(spt_recv_stream *strea
  * :param acceptor: One of TCP. It is duplicated, stays yours, and may be closed; from now on
  *     ``accept()`` does not wait (``O_NONBLOCK``).
  * :param config: Only ``max_size`` is looked at. Copied; ``NULL`` for the defaults.
- * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream *stream,
                                                                  int acceptor,
@@ -183,7 +178,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream
  * and is empty. Streams that receive from the same queue get some of its packets each.
  *
  * :param queue: Held until the stream is stopped or destroyed.
- * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_inproc(spt_recv_stream *stream,
                                                              spt_inproc_queue *queue,
@@ -218,7 +212,6 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_start(spt_recv_stream *stream,
 /**
  * Get the next heap that is finished.
  *
- * :param timeout_ns: How long to wait at most; 0 not at all, negative for ever.
  * :param heap: Filled, for ``SPT_OK``: lent until :c:func:`spt_recv_stream_return`.
  * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_DONE`` where the stream
  *     has ended and there is no more.

@@ -235,7 +235,6 @@ SPT_API SPT_MUST_CHECK spt_inproc_queue *spt_inproc_queue_create(size_t max_pack
  * Put a packet in; it does not wait.
  *
  * :param bytes: Copied. Whether they are a packet is for the receiver to say.
- * :param n_bytes: How many.
  * :return: ``SPT_OK``; ``SPT_ERR_QUEUE_FULL``; ``SPT_ERR_STOPPED``; ``SPT_ERR_ARGUMENT`` for more
  *     bytes than ever fit; ``SPT_ERR_MEMORY``.
  */
@@ -389,7 +388,6 @@ SPT_API bool spt_completion_done(const spt_completion *completion);
  *
  * :param stream: The stream it was sent with.
  * :param completion: Returned to the caller when complete. One that was never used is complete.
- * :param timeout_ns: How long to wait at most; negative for ever.
  * :param err: If something went wrong, says which heap and why, or ``NULL``.
  * :return: ``SPT_PENDING`` after the time, else the completion's status.
  */
@@ -426,7 +424,6 @@ SPT_API int spt_stream_fd(const spt_stream *stream);
 /**
  * Wait until all that is queued now is complete.
  *
- * :param timeout_ns: How long to wait at most; negative for ever.
  * :return: ``SPT_OK`` or ``SPT_PENDING``. Whether it went well is in the completions.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_stream_flush(spt_stream *stream, int64_t timeout_ns);
