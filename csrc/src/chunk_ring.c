@@ -117,16 +117,12 @@ static spt_status get(spt_chunk_ring *r, spt_chunk **chunk)
     return SPT_OK;
 }
 
-/* Whether those who watch are to be told, once the lock is free. */
-static bool take_wanted(spt_chunk_ring *r, spt_status status)
+/* Let go of the lock, and then tell those who watch, if there is what they wanted. */
+static void let_go(spt_chunk_ring *r, spt_status status)
 {
     bool wanted = r->wanted && status == SPT_OK;
     r->wanted = r->wanted && !wanted;
-    return wanted;
-}
-
-static void tell(spt_chunk_ring *r, bool wanted)
-{
+    pthread_mutex_unlock(&r->lock);
     if (!wanted)
         return;
     SPTI_HOLD(&r->watch_lock);
@@ -144,9 +140,7 @@ spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_chunk *chunk, int64_t ti
     bool more = timeout_ns != 0;
     while ((status = put(ring, chunk)) == SPT_PENDING && more)
         more = wait_until(ring, &ring->space, until);
-    bool wanted = take_wanted(ring, status);
-    pthread_mutex_unlock(&ring->lock);
-    tell(ring, wanted);
+    let_go(ring, status);
     return status;
 }
 
@@ -159,9 +153,7 @@ static spt_status get_or_wait(spt_chunk_ring *ring, int64_t timeout_ns, spt_chun
     bool more = timeout_ns != 0;
     while ((status = get(ring, chunk)) == SPT_PENDING && more && ring->pool == NULL)
         more = wait_until(ring, &ring->data, until);
-    bool wanted = take_wanted(ring, status);
-    pthread_mutex_unlock(&ring->lock);
-    tell(ring, wanted);
+    let_go(ring, status);
     return status;
 }
 
@@ -210,9 +202,7 @@ void spt_chunk_ring_stop(spt_chunk_ring *ring)
     pthread_mutex_lock(&ring->lock);
     ring->stopped = true;
     update(ring);
-    bool wanted = take_wanted(ring, SPT_OK);
-    pthread_mutex_unlock(&ring->lock);
-    tell(ring, wanted);
+    let_go(ring, SPT_OK);
 }
 
 void spt_chunk_ring_add_producer(spt_chunk_ring *ring)
@@ -326,9 +316,7 @@ void spti_chunk_ring_put_last(spt_chunk_ring *ring, spt_chunk *chunk)
 void spti_chunk_ring_tell(spt_chunk_ring *ring)
 {
     pthread_mutex_lock(&ring->lock);
-    bool wanted = take_wanted(ring, SPT_OK);
-    pthread_mutex_unlock(&ring->lock);
-    tell(ring, wanted);
+    let_go(ring, SPT_OK);
 }
 
 bool spti_chunk_ring_leave(spt_chunk_ring *ring)

@@ -104,13 +104,19 @@ static bool has_work(spti_task *task)
     return !has_ended(s) && __atomic_load_n(&s->news, __ATOMIC_SEQ_CST) != r->seen_news;
 }
 
-static void pool_stopped(spti_task *task)
+/* Runs under way see it, and no reader is added any more. */
+static void finish(void *stream)
 {
-    spt_recv_stream *s = ((reader *)task)->stream;
+    spt_recv_stream *s = stream;
     pthread_mutex_lock(&s->lock);
     end(s);
     pthread_mutex_unlock(&s->lock);
     tell(s, true);
+}
+
+static void pool_stopped(spti_task *task)
+{
+    finish(((reader *)task)->stream);
 }
 
 /* A reader of a stream that has not been started is not. */
@@ -427,16 +433,6 @@ spt_recv_stream *spti_recv_stream_create_member(spt_thread_pool *pool,
                                                 spt_error *err)
 {
     return create(pool, config, chunks, window, err);
-}
-
-/* Runs under way see it, and no reader is added any more. */
-static void finish(void *stream)
-{
-    spt_recv_stream *s = stream;
-    pthread_mutex_lock(&s->lock);
-    end(s);
-    pthread_mutex_unlock(&s->lock);
-    tell(s, true);
 }
 
 /* Under the lock of who stops. Readers are detached outside of the other one, which a run that

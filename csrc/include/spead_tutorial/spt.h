@@ -31,9 +31,8 @@
  * - A heap that is changed is not in flight.
  * - The pool of a stream is borrowed until that is destroyed; ``NULL`` is for one without a thread.
  *
- * What *create* returns is the caller's, or ``NULL`` where it fails; *destroy* takes it, and
- * accepts
- * ``NULL``.
+ * What *create* returns is the caller's, or ``NULL`` where it fails. *destroy* takes it, and may be
+ * given ``NULL``.
  *
  * The wire format is that of the SPEAD protocol specification (SSA4700-0000-001), version 4.
  */
