@@ -167,8 +167,9 @@ cdef class Heap:
 
     Values are referenced, not copied: what an item's buffer holds when its packets are made is
     what is sent. The heap keeps the buffers alive for as long as it lives itself. A heap can be
-    sent many times, also while it is in flight. Its list of items cannot be changed then, and what
-    its buffers hold must not be: nothing guards it.
+    sent many times, also while it is in flight. Its list of items cannot be changed then, or while
+    a `PacketGenerator` is at work on it (BufferError), and what its buffers hold must not be:
+    nothing guards it.
 
     Parameters
     ----------
@@ -228,8 +229,8 @@ cdef class Heap:
     def repeat_pointers(self):
         """Whether every packet repeats all item pointers, so that each can be read alone.
 
-        False in a new heap. Setting it raises BufferError while the heap is being sent. Where the
-        pointers do not fit in one packet, it is the send that raises ValueError.
+        False in a new heap. Where the pointers do not fit in one packet, it is the send that raises
+        ValueError.
         """
         self.check_made()
         return spt_heap_repeat_pointers(self.heap)
@@ -255,8 +256,6 @@ cdef class Heap:
         ValueError
             Where the id does not fit the flavour, the value does not fit the item, or the heap
             would be longer than its addresses reach.
-        BufferError
-            While the heap is being sent, or a `PacketGenerator` is at work on it.
         """
         cdef spt_error err
         cdef spt_item c_item
@@ -285,8 +284,6 @@ cdef class Heap:
         ------
         ValueError
             Where it does not fit the flavour.
-        BufferError
-            While the heap is being sent, or a `PacketGenerator` is at work on it.
         """
         cdef spt_error err
         cdef spt_descriptor c
@@ -319,25 +316,13 @@ cdef class Heap:
         check(spt_heap_add_descriptor(self.heap, &c, &err), &err)
 
     def add_start(self):
-        """Add the stream control item that says that a stream starts here.
-
-        Raises
-        ------
-        BufferError
-            While the heap is being sent, or a `PacketGenerator` is at work on it.
-        """
+        """Add the stream control item that says that a stream starts here."""
         cdef spt_error err
         self.check_idle()
         check(spt_heap_add_start(self.heap, &err), &err)
 
     def add_end(self):
-        """Add the stream control item that says that a stream ends here: receivers stop at it.
-
-        Raises
-        ------
-        BufferError
-            While the heap is being sent, or a `PacketGenerator` is at work on it.
-        """
+        """Add the stream control item that says that a stream ends here: receivers stop at it."""
         cdef spt_error err
         self.check_idle()
         check(spt_heap_add_end(self.heap, &err), &err)

@@ -456,10 +456,8 @@ cdef class ReceiveStream:
 
         Raises
         ------
-        Stopped
-            After the stream has ended.
-        RuntimeError
-            After `start`, of a stream that was to be started.
+        Stopped, RuntimeError
+            As `add_buffer_reader`.
         """
         cdef spt_error err
         cdef spt_status status
@@ -492,10 +490,8 @@ cdef class ReceiveStream:
             Where the file cannot be opened (also a RuntimeError).
         ValueError
             For a file that is no capture, and for other filters.
-        Stopped
-            After the stream has ended.
-        RuntimeError
-            After `start`, of a stream that was to be started.
+        Stopped, RuntimeError
+            As `add_buffer_reader`.
         """
         cdef spt_error err
         cdef spt_status status

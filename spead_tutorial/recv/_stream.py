@@ -183,10 +183,8 @@ class Readers(ReceiveStream):
         TypeError
             For a port that cannot be, a socket that is not one of UDP, and other arguments that
             are none of these forms.
-        Stopped
-            After the stream has ended.
-        RuntimeError
-            After `start`, of a stream that was to be started.
+        Stopped, RuntimeError
+            As `add_buffer_reader`.
         """
         of_port, of_socket, of_group = get_overloads(Readers.add_udp_reader)
         first = args[0] if args else None
@@ -265,10 +263,8 @@ class Readers(ReceiveStream):
         TypeError
             For a port that cannot be, a socket that is not one of TCP, and other arguments that
             are none of these forms.
-        Stopped
-            After the stream has ended.
-        RuntimeError
-            After `start`, of a stream that was to be started.
+        Stopped, RuntimeError
+            As `add_buffer_reader`.
         """
         of_port, of_acceptor = get_overloads(Readers.add_tcp_reader)
         if "acceptor" in kwargs or (args and isinstance(args[0], sockets.socket)):
