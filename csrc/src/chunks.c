@@ -367,9 +367,9 @@ spt_status spti_chunks_serve(spti_chunks *c, spt_depacketizer *d, void (*wake)(v
     return SPT_OK;
 }
 
-void spti_chunks_begin(spti_chunks *c)
+spti_window *spti_chunks_window(const spti_chunks *c)
 {
-    spti_window_begin(c->window);
+    return c->window;
 }
 
 void spti_chunks_tell(spti_chunks *c, bool ended)
@@ -377,16 +377,6 @@ void spti_chunks_tell(spti_chunks *c, bool ended)
     spti_window_wake_others(c->window, &c->member);
     if (ended) /* some may be free again, which other streams wait for */
         spti_chunk_ring_tell(c->config.free_ring);
-}
-
-pthread_mutex_t *spti_chunks_stop_lock(spti_chunks *c)
-{
-    return spti_window_stop_lock(c->window);
-}
-
-void spti_chunks_for_all(spti_chunks *c, void (*act)(void *user))
-{
-    spti_window_for_all(c->window, act);
 }
 
 void spti_chunks_stop_rings(spti_chunks *c)

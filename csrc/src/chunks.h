@@ -28,8 +28,8 @@ spti_sink *spti_chunks_sink(spti_chunks *c);
 spt_status spti_chunks_serve(spti_chunks *c, spt_depacketizer *d, void (*wake)(void *user),
                              void *user, spt_error *err);
 
-/* There is a reader: no stream joins the group any more. */
-void spti_chunks_begin(spti_chunks *c);
+/* Its own, or that of its group: of all streams that fill the same chunks. */
+spti_window *spti_chunks_window(const spti_chunks *c);
 
 /* Before packets are looked at: leave what others want to be left. */
 void spti_chunks_catch_up(spti_chunks *c);
@@ -38,11 +38,6 @@ void spti_chunks_catch_up(spti_chunks *c);
  * have gone back to a ring that they wait for; and rings may be stopped. */
 void spti_chunks_tell(spti_chunks *c, bool ended);
 void spti_chunks_stop_rings(spti_chunks *c);
-
-/* Do something with each stream that fills the same chunks: with what it is woken by. The lock is
- * for stopping them, and taken by who does. */
-pthread_mutex_t *spti_chunks_stop_lock(spti_chunks *c);
-void spti_chunks_for_all(spti_chunks *c, void (*act)(void *user));
 
 void spti_chunks_stats(const spti_chunks *c, spt_chunk_stats *stats, uint64_t *place_stats);
 

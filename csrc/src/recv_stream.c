@@ -203,7 +203,7 @@ static spt_status add_reader(spt_recv_stream *s, spti_source *source, spt_error 
         r->next = s->readers;
         s->readers = r;
         if (s->chunks != NULL)
-            spti_chunks_begin(s->chunks);
+            spti_window_begin(spti_chunks_window(s->chunks));
     }
     pthread_mutex_unlock(&s->lock);
     if (status != SPT_OK)
@@ -459,15 +459,14 @@ static void let_go(void *stream)
 
 void spt_recv_stream_stop(spt_recv_stream *stream)
 {
-    spti_chunks *chunks = stream->chunks;
-    pthread_mutex_t *lock = chunks == NULL ? &stream->stop_lock : spti_chunks_stop_lock(chunks);
-    SPTI_HOLD(lock);
-    if (chunks == NULL) {
+    spti_window *window = stream->chunks == NULL ? NULL : spti_chunks_window(stream->chunks);
+    SPTI_HOLD(window == NULL ? &stream->stop_lock : spti_window_stop_lock(window));
+    if (window == NULL) {
         finish(stream);
         let_go(stream);
     } else { /* what all of them have begun is put into the ring before that is stopped */
-        spti_chunks_for_all(chunks, finish);
-        spti_chunks_for_all(chunks, let_go);
+        spti_window_for_all(window, finish);
+        spti_window_for_all(window, let_go);
     }
 }
 
