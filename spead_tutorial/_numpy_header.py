@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MOST_BYTES", "MOST_DIMENSIONS", "MOST_FIELDS", "MOST_TEXT", "read_numpy_header"]
-
 #: Bytes of a text, as in C.
 MOST_TEXT = 65536
 #: Fields of an element, with those inside of fields.

@@ -7,22 +7,6 @@ import math
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-__all__ = [
-    "MEMCPY_NONTEMPORAL",
-    "MEMCPY_STD",
-    "Empty",
-    "Full",
-    "GroupMode",
-    "MemoryPoolStats",
-    "RateMethod",
-    "ReaderError",
-    "Stopped",
-    "StreamConfig",
-    "StreamStats",
-    "parse_range_list",
-]
-
-
 #: How payload is copied to its place: as the C library does.
 MEMCPY_STD = 0
 #: How payload is copied to its place: it may pass by the caches. Accepted; it makes no difference.

@@ -17,17 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "FIELD_DTYPES",
-    "Format",
-    "as_dtype",
-    "check_order",
-    "integer_range",
-    "pack_fields",
-    "read_value",
-    "sized",
-]
-
 #: Fields of an element: pairs of a letter and a width in bits.
 Format = Sequence[tuple[str, int]]
 

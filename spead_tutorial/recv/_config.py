@@ -13,18 +13,6 @@ from spead_tutorial._types import MEMCPY_NONTEMPORAL, MEMCPY_STD, Settings, at_l
 from spead_tutorial.flavour import BUG_COMPAT_PYSPEAD_0_5_2
 from spead_tutorial.recv import stream_stat_indices
 
-__all__ = [
-    "ACCOUNT",
-    "COMMON",
-    "ChunkStreamConfig",
-    "ChunkStreamGroupConfig",
-    "RingStreamConfig",
-    "StreamConfig",
-    "StreamStatConfig",
-    "UdpIbvConfig",
-    "stats_named",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class StreamStatConfig:

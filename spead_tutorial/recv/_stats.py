@@ -12,8 +12,6 @@ from spead_tutorial._types import whole
 from spead_tutorial.ledger import Gap, first_complaint, some, table
 from spead_tutorial.recv._config import StreamStatConfig
 
-__all__ = ["FATES", "Account", "StreamStats", "losses", "sums"]
-
 #: What becomes of a packet: the core's list, and what was read behind the end of the stream.
 FATES = {**_core.FATES, "after_end": "it came after the end of the stream"}
 

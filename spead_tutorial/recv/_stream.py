@@ -38,17 +38,6 @@ from spead_tutorial.recv._config import (
 )
 from spead_tutorial.recv._stats import StreamStats
 
-__all__ = [
-    "ChunkRingPair",
-    "ChunkRingStream",
-    "ChunkRingbuffer",
-    "ChunkStreamGroupMember",
-    "ChunkStreamGroupStats",
-    "ChunkStreamRingGroup",
-    "Heap",
-    "Stream",
-]
-
 _log = logging.getLogger(__name__)
 _SECOND_NS = 1_000_000_000
 _T = TypeVar("_T")

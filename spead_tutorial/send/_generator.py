@@ -11,8 +11,6 @@ from spead_tutorial import items
 from spead_tutorial._core import Heap
 from spead_tutorial.flavour import Flavour
 
-__all__ = ["HeapGenerator", "ItemGroup"]
-
 _CHOICES = ("stale", "all", "none")
 
 
