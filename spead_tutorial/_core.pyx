@@ -118,6 +118,13 @@ cdef int check_generation(int made) except -1:
     return 0
 
 
+cdef int made_now(void *made, spt_error *err) except -1:
+    """The generation of what C has made; an exception where it could not."""
+    if made == NULL:
+        raise to_exception(err)
+    return generation
+
+
 # ---- Memory ----
 
 @cython.final
@@ -665,9 +672,7 @@ cdef class ThreadPool:
             leave_unusable(cores, min(n, n_threads))
             with nogil:
                 self.pool = spt_thread_pool_create(n_threads, cores, n, &err)
-        if self.pool == NULL:
-            raise to_exception(&err)
-        self.made = generation
+        self.made = made_now(self.pool, &err)
 
     def __dealloc__(self):
         if self.pool != NULL and self.made == generation:
@@ -746,9 +751,7 @@ cdef class InprocQueue:
         check_unmade(self.queue)
         self.queue = spt_inproc_queue_create(whole("max_packets", max_packets),
                                              whole("max_bytes", max_bytes), &err)
-        if self.queue == NULL:
-            raise to_exception(&err)
-        self.made = generation
+        self.made = made_now(self.queue, &err)
 
     def __dealloc__(self):
         if self.made == generation:  # else a thread that did not come along may have its lock

@@ -593,9 +593,7 @@ cdef class HeapStream(ReceiveStream):
         c.contiguous_only = ring_config.contiguous_only
         with nogil:
             self.stream = spt_recv_stream_create(c_pool, &c, &err)
-        if self.stream == NULL:
-            raise to_exception(&err)
-        self.made = generation
+        self.made = made_now(self.stream, &err)
 
     cdef object flavour(self, uint8_t address_bits):
         found = self.flavours.get(address_bits)

@@ -160,9 +160,7 @@ cdef class ChunkRing:
         cdef spt_error err
         check_unmade(self.ring)
         self.ring = spt_chunk_ring_create(whole("maxsize", maxsize), &err)
-        if self.ring == NULL:
-            raise to_exception(&err)
-        self.made = generation
+        self.made = made_now(self.ring, &err)
 
     def __dealloc__(self):
         cdef spt_chunk *c
@@ -444,9 +442,7 @@ cdef class ChunkGroup:
         config.max_chunks, config.lossless = max_chunks, lossless
         config.data_ring, config.free_ring = data_ring.ring, free_ring.ring
         self.group = spt_chunk_group_create(&config, &err)
-        if self.group == NULL:
-            raise to_exception(&err)
-        self.made = generation
+        self.made = made_now(self.group, &err)
 
     def __dealloc__(self):
         if self.group != NULL and self.made == generation:
@@ -528,9 +524,7 @@ cdef class ChunkStream(ReceiveStream):
                 self.stream = spt_chunk_group_add(group.group, c_pool, &c, &how, &err)
         if self.stream == NULL and err.status == SPT_ERR_BUSY:
             raise RuntimeError(err.message.decode("utf-8", "replace"))
-        if self.stream == NULL:
-            raise to_exception(&err)
-        self.made = generation
+        self.made = made_now(self.stream, &err)
 
     def _counts(self):
         """Those of all streams, those of chunks, and, as ``place``, those of the place function."""

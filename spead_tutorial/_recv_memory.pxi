@@ -160,9 +160,7 @@ cdef class MemoryPool(MemoryAllocator):
         threads = to_pool(self.threads)
         with nogil:
             self.pool = spt_memory_pool_create(threads, &self.config, &err)
-        if self.pool == NULL:
-            raise to_exception(&err)
-        self.made = generation
+        self.made = made_now(self.pool, &err)
         self.memory = spt_memory_pool_memory(self.pool)
         self.warn_on_empty = True
         self.next_empty = 1
