@@ -18,6 +18,8 @@ FAULTS: dict[str, str]
 COUNTS: list[str]
 TIMES_DTYPE: np.dtype[np.void]
 
+_Pool = ThreadPool | None
+
 class _FlavourLike(Protocol):
     @property
     def heap_address_bits(self) -> int: ...
@@ -99,21 +101,15 @@ class Stream:
     @property
     def num_substreams(self) -> int: ...
     def _open_udp_stream(
-        self, pool: ThreadPool | None, endpoints: Any, config: StreamConfig, udp: Any
+        self, pool: _Pool, endpoints: Any, config: StreamConfig, udp: Any
     ) -> None: ...
     def _connect_tcp(
-        self,
-        pool: ThreadPool | None,
-        endpoint: tuple[str, int],
-        config: StreamConfig,
-        buffer_size: int,
+        self, pool: _Pool, endpoint: tuple[str, int], config: StreamConfig, buffer_size: int,
         interface_address: str,
     ) -> None: ...
-    def _open_tcp_socket(
-        self, pool: ThreadPool | None, socket: int, config: StreamConfig
-    ) -> None: ...
+    def _open_tcp_socket(self, pool: _Pool, socket: int, config: StreamConfig) -> None: ...
     def _open_inproc_stream(
-        self, pool: ThreadPool | None, queues: list[InprocQueue], config: StreamConfig
+        self, pool: _Pool, queues: list[InprocQueue], config: StreamConfig
     ) -> None: ...
     def set_cnt_sequence(self, next: int, step: int) -> None: ...
     @property
@@ -134,9 +130,7 @@ class SyncStream(Stream):
     ) -> int: ...
 
 class BytesStream(SyncStream):
-    def __init__(
-        self, thread_pool: ThreadPool | None, config: StreamConfig | None = None
-    ) -> None: ...
+    def __init__(self, thread_pool: _Pool, config: StreamConfig | None = None) -> None: ...
     def getvalue(self) -> bytes: ...
 
 @disjoint_base
@@ -169,23 +163,13 @@ class MemoryPool(MemoryAllocator):
     warn_on_empty: bool
     @overload
     def __new__(
-        cls,
-        lower: int,
-        upper: int,
-        max_free: int,
-        initial: int,
+        cls, lower: int, upper: int, max_free: int, initial: int,
         allocator: MemoryAllocator | None = None,
     ) -> Self: ...
     @overload
     def __new__(
-        cls,
-        thread_pool: ThreadPool,
-        lower: int,
-        upper: int,
-        max_free: int,
-        initial: int,
-        low_water: int,
-        allocator: MemoryAllocator | None = None,
+        cls, thread_pool: ThreadPool, lower: int, upper: int, max_free: int, initial: int,
+        low_water: int, allocator: MemoryAllocator | None = None,
     ) -> Self: ...
     @property
     def stats(self) -> MemoryPoolStats: ...
@@ -247,12 +231,7 @@ class Chunk:
     chunk_id: int
     stream_id: int
     def __init__(
-        self,
-        *,
-        data: Any = None,
-        present: Any = None,
-        extra: Any = None,
-        chunk_id: int = -1,
+        self, *, data: Any = None, present: Any = None, extra: Any = None, chunk_id: int = -1,
         stream_id: int = 0,
     ) -> None: ...
 
@@ -293,19 +272,13 @@ class ChunkGroup:
 @disjoint_base
 class ChunkStream(ReceiveStream):
     def _open(
-        self,
-        pool: ThreadPool | None,
-        config: Any,
-        chunk_config: Any,
-        data_ring: ChunkRing,
-        free_ring: ChunkRing,
-        maxima: Sequence[bool],
-        group: ChunkGroup | None,
+        self, pool: _Pool, config: Any, chunk_config: Any, data_ring: ChunkRing,
+        free_ring: ChunkRing, maxima: Sequence[bool], group: ChunkGroup | None,
     ) -> None: ...
 
 @disjoint_base
 class HeapStream(ReceiveStream):
-    def _open(self, pool: ThreadPool | None, config: Any, ring_config: Any, Heap: type) -> None: ...
+    def _open(self, pool: _Pool, config: Any, ring_config: Any, Heap: type) -> None: ...
     def _ended(self) -> None: ...
     def _waiting(self) -> None: ...
     def _get(self) -> HeapBase: ...
