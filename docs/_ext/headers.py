@@ -28,6 +28,8 @@ _FOLDER = ROOT / "csrc" / "include" / "spead_tutorial"
 _MAIN = {"c": "spt.h", "cpp": "spt.hpp"}
 _PART = re.compile(r"^/\* ---- \d+\. (.+?) -+ \*/$", re.MULTILINE)
 _COMMENT = re.compile(r"^( *)/\*\*\n?(.*?)\*/\n(.*?)$", re.MULTILINE | re.DOTALL)
+#: That of a member or an enumerator, behind it on its line.
+_BEHIND = re.compile(r"^( +)(\w.*?)[;,] +/\*\*< (.*) \*/$", re.MULTILINE)
 _END = re.compile(r";|\{| : (?!public)|\n *: ")
 _WORDS = {
     "c": re.compile(r"\bSPT_(?:API|MUST_CHECK) |^typedef (?!struct|enum)"),
@@ -76,7 +78,7 @@ def _kind_of_c(text: str, start: int, scope: str) -> tuple[str, str]:
     """Return the directive for a declaration, and what it is given."""
     line = text[start : text.index("\n", start)]
     if scope in ("enum", "nameless"):
-        return "enumerator", line.strip(" ,")
+        return "enumerator", line.partition(" /**<")[0].strip(" ,")
     if found := re.match(r"#define (\w+(?:\(\w+\))?)", line):
         return "macro", found[1]
     if line == "enum {":
@@ -109,9 +111,11 @@ def entries(text: str, language: str) -> Iterator[Entry]:
     """Yield what a header documents, in its order."""
     lines = text.split("\n")
     scopes: list[tuple[str, int]] = []  # what it is, and the line where it ends
-    for found in _COMMENT.finditer(text):
-        number, start = text.count("\n", 0, found.start()) + 1, found.start(3)
-        words = [re.sub(r"^ *\* ?|^ ", "", line).rstrip() for line in found[2].split("\n")]
+    comments = [*_COMMENT.finditer(text), *_BEHIND.finditer(text)]
+    for found in sorted(comments, key=lambda found: found.start()):
+        said, of = (3, 2) if found.re is _BEHIND else (2, 3)
+        number, start = text.count("\n", 0, found.start()) + 1, found.start(of)
+        words = [re.sub(r"^ *\* ?|^ ", "", line).rstrip() for line in found[said].split("\n")]
         if found[3].startswith("#") and not found[3].startswith("#define"):  # the header itself
             yield Entry(number, "", "", words, 0)
             continue

@@ -13,24 +13,16 @@ extern "C" {
 
 /** Memory that many heaps share. It is yours, and in one ring or stream at a time. */
 typedef struct spt_chunk {
-    /** Where payload goes. What is not marked in ``present`` may be anything. */
-    void *data;
-    /** Bytes of it. */
-    size_t data_size;
-    /** A byte for each heap, or packet: 1 where it has arrived, else 0. */
-    uint8_t *present;
+    void *data;       /**< Where payload goes. What is not marked in ``present`` may be anything. */
+    size_t data_size; /**< Bytes of it. */
+    uint8_t *present; /**< A byte for each heap, or packet: 1 where it has arrived, else 0. */
     /** Bytes of it. */
     size_t present_size;
-    /** What the place function tells of heaps; or ``NULL``. */
-    uint8_t *extra;
-    /** Bytes of it. */
-    size_t extra_size;
-    /** Which chunk it is, once a stream has filled it. */
-    int64_t chunk_id;
-    /** Which stream has filled it. */
-    uint64_t stream_id;
-    /** Yours. */
-    void *user;
+    uint8_t *extra;     /**< What the place function tells of heaps; or ``NULL``. */
+    size_t extra_size;  /**< Bytes of it. */
+    int64_t chunk_id;   /**< Which chunk it is, once a stream has filled it. */
+    uint64_t stream_id; /**< Which stream has filled it. */
+    void *user;         /**< Yours. */
     /* Private: the next one in the ring. */
     struct spt_chunk *next_;
 } spt_chunk;
@@ -102,26 +94,18 @@ SPT_API int spt_chunk_ring_space_fd(spt_chunk_ring *ring);
 
 /** What a place function is told of a heap, and says of it: 80 bytes. */
 typedef struct spt_place_data {
-    /** The heap's first packet that came. */
-    const uint8_t *packet;
-    /** Bytes of it. */
-    size_t packet_size;
+    const uint8_t *packet; /**< The heap's first packet that came. */
+    size_t packet_size;    /**< Bytes of it. */
     /** A value for each item that was asked for: that in this packet, or -1 without. */
     const int64_t *items;
     /** To be set: the chunk that the heap belongs to; it is refused where this stays negative. */
     int64_t chunk_id;
-    /** To be set: which byte of ``present`` is the heap's. */
-    uint64_t heap_index;
-    /** To be set: where in the chunk's data the heap begins. */
-    uint64_t heap_offset;
-    /** Counters to be changed: see ``n_stats`` in the configuration. */
-    uint64_t *batch_stats;
-    /** Room for what the chunk is to be told of the heap. */
-    uint8_t *extra;
-    /** To be set: where in the chunk's ``extra`` that goes. */
-    uint64_t extra_offset;
-    /** To be set: bytes of it; 0 at first. */
-    uint64_t extra_size;
+    uint64_t heap_index;   /**< To be set: which byte of ``present`` is the heap's. */
+    uint64_t heap_offset;  /**< To be set: where in the chunk's data the heap begins. */
+    uint64_t *batch_stats; /**< Counters to be changed: see ``n_stats`` in the configuration. */
+    uint8_t *extra;        /**< Room for what the chunk is to be told of the heap. */
+    uint64_t extra_offset; /**< To be set: where in the chunk's ``extra`` that goes. */
+    uint64_t extra_size;   /**< To be set: bytes of it; 0 at first. */
 } spt_place_data;
 
 /**
@@ -137,29 +121,22 @@ typedef void (*spt_place_function)(spt_place_data *data, size_t data_size, void 
 
 /** How a stream fills chunks. */
 typedef struct spt_chunk_config {
-    /** Decides. */
-    spt_place_function place;
-    /** Handed to it. */
-    void *place_user;
-    /** Ids of the items that it wants to know the values of. Copied. */
-    const uint64_t *items;
-    /** How many. */
-    size_t n_items;
+    spt_place_function place; /**< Decides. */
+    void *place_user;         /**< Handed to it. */
+    const uint64_t *items;    /**< Ids of the items that it wants to know the values of. Copied. */
+    size_t n_items;           /**< How many. */
     /** Chunks that are filled at a time, at least 1: a newer one pushes out the oldest. */
     size_t max_chunks;
-    /** Bytes that a place function may put into ``extra``. */
-    size_t max_heap_extra;
+    size_t max_heap_extra; /**< Bytes that a place function may put into ``extra``. */
     /**
      * Bytes of payload in a packet, where ``present`` has a byte for each packet: from a heap's
      * index on, one for each run of this length in bytes. 0 where it has one for each heap.
      */
     size_t packet_payload_size;
-    /** Counters in ``batch_stats``. */
-    size_t n_stats;
+    size_t n_stats; /**< Counters in ``batch_stats``. */
     /** Whether such a counter keeps the largest value of a batch; otherwise batches are added. */
     const bool *stat_is_maximum;
-    /** What chunks have as their ``stream_id``. */
-    uint64_t stream_id;
+    uint64_t stream_id; /**< What chunks have as their ``stream_id``. */
     /** Where chunks go that are filled. Borrowed until the stream is destroyed. */
     spt_chunk_ring *data_ring;
     /** Where chunks come from. Borrowed until the stream is destroyed. */
@@ -191,22 +168,17 @@ spt_recv_stream_create_chunks(spt_thread_pool *pool, const spt_recv_config *conf
 
 /** What became of heaps and chunks. */
 typedef struct spt_chunk_stats {
-    /** Heaps whose chunk had been pushed out. */
-    uint64_t too_old_heaps;
+    uint64_t too_old_heaps; /**< Heaps whose chunk had been pushed out. */
     /** Heaps that were refused by the place function, or for what it said. */
     uint64_t rejected_heaps;
     /** Those of the latter that it had a place for where there is none. */
     uint64_t misplaced_heaps;
-    /** Chunks that were put into the ring. */
-    uint64_t chunks;
-    /** Times that the worker waited for a free chunk. */
-    uint64_t chunk_waits;
-    /** ns that the longest of these waits took. */
-    uint64_t longest_chunk_wait_ns;
+    uint64_t chunks;                /**< Chunks that were put into the ring. */
+    uint64_t chunk_waits;           /**< Times that the worker waited for a free chunk. */
+    uint64_t longest_chunk_wait_ns; /**< ns that the longest of these waits took. */
     /** Times that the worker waited for room for one that was filled. */
     uint64_t room_waits;
-    /** ns that the longest of these waits took. */
-    uint64_t longest_room_wait_ns;
+    uint64_t longest_room_wait_ns; /**< ns that the longest of these waits took. */
     /** What was wrong with the last place that there is not; empty before. */
     char misplaced[160];
 } spt_chunk_stats;
@@ -284,16 +256,12 @@ SPT_API void spt_chunk_group_destroy(spt_chunk_group *group);
 typedef struct spt_chunk_group_stats {
     /** Times that streams waited for another one to leave the oldest chunk. */
     uint64_t member_waits;
-    /** ns that the longest of these waits took. */
-    uint64_t longest_member_wait_ns;
+    uint64_t longest_member_wait_ns; /**< ns that the longest of these waits took. */
     /** Whether they do now; the rest says for whom, else it is 0: */
     bool waits;
-    /** how many streams were added before that one, */
-    size_t slow_member;
-    /** which chunk it holds, */
-    int64_t slow_chunk_id;
-    /** and for how many ns it has been waited for. */
-    uint64_t slow_ns;
+    size_t slow_member;    /**< how many streams were added before that one, */
+    int64_t slow_chunk_id; /**< which chunk it holds, */
+    uint64_t slow_ns;      /**< and for how many ns it has been waited for. */
 } spt_chunk_group_stats;
 
 /** Read the counts, at one moment. Those of packets, heaps and chunks are the streams' own. */

@@ -45,12 +45,9 @@ typedef enum spt_status {
 
 /** Details of a failure, in storage of the caller. Written only when a function fails. */
 typedef struct spt_error {
-    /** What kind of failure. */
-    spt_status status;
-    /** The ``errno`` behind ``SPT_ERR_SYSTEM``, else 0. */
-    int sys_errno;
-    /** One line: what was wrong, the limit, the way out. */
-    char message[240];
+    spt_status status; /**< What kind of failure. */
+    int sys_errno;     /**< The ``errno`` behind ``SPT_ERR_SYSTEM``, else 0. */
+    char message[240]; /**< One line: what was wrong, the limit, the way out. */
 } spt_error;
 
 /**
@@ -67,18 +64,15 @@ SPT_API const char *spt_status_text(spt_status status);
 enum {
     /** Descriptors have 4-byte format fields and 8-byte shape fields, in every flavour. */
     SPT_COMPAT_DESCRIPTOR_WIDTHS = 1,
-    /** A variable dimension is marked by 2 instead of 1. */
-    SPT_COMPAT_SHAPE_BIT_1 = 2,
+    SPT_COMPAT_SHAPE_BIT_1 = 2, /**< A variable dimension is marked by 2 instead of 1. */
     /** NumPy headers give the other byte order (the program that makes them sees to it). */
     SPT_COMPAT_SWAP_ENDIAN = 4,
 };
 
 /** How an item pointer is divided: 1 mode bit, 63 - A bits of id, A bits of value or address. */
 typedef struct spt_flavour {
-    /** A: 8, 16, ... 56. The default flavour, SPEAD-64-40, has 40. */
-    uint8_t heap_address_bits;
-    /** A sum of ``SPT_COMPAT_*``. */
-    uint8_t bug_compat;
+    uint8_t heap_address_bits; /**< A: 8, 16, ... 56. The default flavour, SPEAD-64-40, has 40. */
+    uint8_t bug_compat;        /**< A sum of ``SPT_COMPAT_*``. */
 } spt_flavour;
 
 /** SPEAD-64-40, as a constant initialiser. */
@@ -102,32 +96,21 @@ SPT_API SPT_MUST_CHECK spt_status spt_flavour_init(spt_flavour *flavour, int hea
  * yours cannot have them. Those from 0x10 on have their meaning inside descriptors only.
  */
 enum {
-    /** Padding. */
-    SPT_ID_NULL = 0x00,
-    /** The heap count, which tells a heap from those before. */
-    SPT_ID_HEAP_CNT = 0x01,
-    /** Bytes of payload in the whole heap. */
-    SPT_ID_HEAP_LENGTH = 0x02,
-    /** Where the packet's payload belongs in the heap's. */
-    SPT_ID_PAYLOAD_OFFSET = 0x03,
-    /** Bytes of payload in the packet. */
-    SPT_ID_PAYLOAD_LENGTH = 0x04,
+    SPT_ID_NULL = 0x00,           /**< Padding. */
+    SPT_ID_HEAP_CNT = 0x01,       /**< The heap count, which tells a heap from those before. */
+    SPT_ID_HEAP_LENGTH = 0x02,    /**< Bytes of payload in the whole heap. */
+    SPT_ID_PAYLOAD_OFFSET = 0x03, /**< Where the packet's payload belongs in the heap's. */
+    SPT_ID_PAYLOAD_LENGTH = 0x04, /**< Bytes of payload in the packet. */
     /** A descriptor: a packet inside the payload. The ids from 0x10 on are those of its items. */
     SPT_ID_DESCRIPTOR = 0x05,
-    /** Stream control: 0 where a stream starts, 2 where it ends. */
-    SPT_ID_STREAM_CTRL = 0x06,
-    /** The item's name. */
-    SPT_ID_DESCRIPTOR_NAME = 0x10,
+    SPT_ID_STREAM_CTRL = 0x06,     /**< Stream control: 0 where a stream starts, 2 where it ends. */
+    SPT_ID_DESCRIPTOR_NAME = 0x10, /**< The item's name. */
     /** The item's description. */
     SPT_ID_DESCRIPTOR_DESCRIPTION = 0x11,
-    /** The item's shape. */
-    SPT_ID_DESCRIPTOR_SHAPE = 0x12,
-    /** The item's format. */
-    SPT_ID_DESCRIPTOR_FORMAT = 0x13,
-    /** The item's id. */
-    SPT_ID_DESCRIPTOR_ID = 0x14,
-    /** The header that describes the item's NumPy array. */
-    SPT_ID_DESCRIPTOR_DTYPE = 0x15,
+    SPT_ID_DESCRIPTOR_SHAPE = 0x12,  /**< The item's shape. */
+    SPT_ID_DESCRIPTOR_FORMAT = 0x13, /**< The item's format. */
+    SPT_ID_DESCRIPTOR_ID = 0x14,     /**< The item's id. */
+    SPT_ID_DESCRIPTOR_DTYPE = 0x15,  /**< The header that describes the item's NumPy array. */
 };
 
 /** One value to send. */
@@ -139,8 +122,7 @@ typedef struct spt_item {
     uint64_t id;
     /** The value as it goes on the wire; borrowed for as long as the heap holds it. */
     const void *value;
-    /** Bytes of the value. */
-    size_t length;
+    size_t length; /**< Bytes of the value. */
     /**
      * The value may travel inside the item pointer where it fits (A/8 bytes): true for items of
      * fixed shape made of whole bytes. It is read when the packet is made, so that it can be
@@ -151,8 +133,7 @@ typedef struct spt_item {
 
 /** One field of an item's format: a type and how many bits. */
 typedef struct spt_field {
-    /** ``'u'``, ``'i'``, ``'f'``, ``'c'`` or ``'b'``. */
-    char code;
+    char code; /**< ``'u'``, ``'i'``, ``'f'``, ``'c'`` or ``'b'``. */
     /**
      * How many bits: any number for ``'u'``, ``'i'`` and ``'b'``; 32 or 64 for ``'f'``; 8 for
      * ``'c'``.
@@ -162,22 +143,15 @@ typedef struct spt_field {
 
 /** What an item is, for receivers that have not been told. All of it is copied when added. */
 typedef struct spt_descriptor {
-    /** Id of the item that is described. */
-    uint64_t id;
-    /** The item's name; ASCII, NUL-terminated. */
-    const char *name;
-    /** What the item is, in words; ASCII, NUL-terminated. */
-    const char *description;
+    uint64_t id;             /**< Id of the item that is described. */
+    const char *name;        /**< The item's name; ASCII, NUL-terminated. */
+    const char *description; /**< What the item is, in words; ASCII, NUL-terminated. */
     /** The header that describes a NumPy array, or ``NULL``; with one, the format is empty. */
     const char *numpy_header;
-    /** The fields of an element, in their order. */
-    const spt_field *format;
-    /** How many fields there are in ``format``; 0 with a NumPy header. */
-    size_t n_format;
-    /** The dimensions; -1 where the size varies. */
-    const int64_t *shape;
-    /** How many dimensions there are in ``shape``; 0 for a scalar. */
-    size_t n_shape;
+    const spt_field *format; /**< The fields of an element, in their order. */
+    size_t n_format;         /**< How many fields there are in ``format``; 0 with a NumPy header. */
+    const int64_t *shape;    /**< The dimensions; -1 where the size varies. */
+    size_t n_shape;          /**< How many dimensions there are in ``shape``; 0 for a scalar. */
 } spt_descriptor;
 
 /** What the elements of a variable are, as they lie in memory: in the byte order of this machine.
@@ -192,34 +166,22 @@ typedef enum spt_type {
     SPT_INT_IMMEDIATE,
     /** ``int8_t``. Elements of this type and of those below are sent as they lie in memory. */
     SPT_INT8,
-    /** ``int16_t``. */
-    SPT_INT16,
-    /** ``int32_t``. */
-    SPT_INT32,
-    /** ``int64_t``. */
-    SPT_INT64,
-    /** ``uint8_t``. */
-    SPT_UINT8,
-    /** ``uint16_t``. */
-    SPT_UINT16,
-    /** ``uint32_t``. */
-    SPT_UINT32,
-    /** ``uint64_t``. */
-    SPT_UINT64,
-    /** ``float``. */
-    SPT_FLOAT32,
-    /** ``double``. */
-    SPT_FLOAT64,
-    /** ``float complex``. */
-    SPT_COMPLEX64,
-    /** ``double complex``. */
-    SPT_COMPLEX128,
+    SPT_INT16,      /**< ``int16_t``. */
+    SPT_INT32,      /**< ``int32_t``. */
+    SPT_INT64,      /**< ``int64_t``. */
+    SPT_UINT8,      /**< ``uint8_t``. */
+    SPT_UINT16,     /**< ``uint16_t``. */
+    SPT_UINT32,     /**< ``uint32_t``. */
+    SPT_UINT64,     /**< ``uint64_t``. */
+    SPT_FLOAT32,    /**< ``float``. */
+    SPT_FLOAT64,    /**< ``double``. */
+    SPT_COMPLEX64,  /**< ``float complex``. */
+    SPT_COMPLEX128, /**< ``double complex``. */
 } spt_type;
 
 /** Limits of variables. */
 enum {
-    /** Dimensions of a variable, at most. */
-    SPT_MAX_DIMENSIONS = 8,
+    SPT_MAX_DIMENSIONS = 8, /**< Dimensions of a variable, at most. */
 };
 
 /**
@@ -228,23 +190,17 @@ enum {
  * :c:struct:`spt_descriptor`.
  */
 typedef struct spt_variable {
-    /** As an item's. */
-    uint64_t id;
-    /** The item's name; ASCII. */
-    const char *name;
-    /** What the item is, in words; ASCII. */
-    const char *description;
-    /** What its elements are. */
-    spt_type type;
+    uint64_t id;             /**< As an item's. */
+    const char *name;        /**< The item's name; ASCII. */
+    const char *description; /**< What the item is, in words; ASCII. */
+    spt_type type;           /**< What its elements are. */
     /**
      * The elements, in C order. They are read when packets are made: what they are then is what is
      * sent, each time anew.
      */
     const void *value;
-    /** How many dimensions it has; 0 for a scalar. */
-    size_t n_shape;
-    /** How many elements along each of them. */
-    size_t shape[SPT_MAX_DIMENSIONS];
+    size_t n_shape;                   /**< How many dimensions it has; 0 for a scalar. */
+    size_t shape[SPT_MAX_DIMENSIONS]; /**< How many elements along each of them. */
 } spt_variable;
 
 /**
@@ -294,10 +250,8 @@ SPT_API void spt_heap_destroy(spt_heap *heap);
 
 /** What of a variable is added to a heap. */
 enum {
-    /** What it is, for receivers that have not been told. */
-    SPT_DESCRIPTORS = 1,
-    /** Its value. */
-    SPT_VALUES = 2,
+    SPT_DESCRIPTORS = 1, /**< What it is, for receivers that have not been told. */
+    SPT_VALUES = 2,      /**< Its value. */
     /** Both. */
     SPT_ALL = SPT_DESCRIPTORS | SPT_VALUES,
 };
@@ -386,12 +340,9 @@ enum {
 
 /** A packet, described. */
 typedef struct spt_packet {
-    /** Bytes in the packet: the sum over its pieces. */
-    size_t size;
-    /** How many pieces it is made of. */
-    size_t n_pieces;
-    /** Bytes written into the scratch. */
-    size_t scratch_used;
+    size_t size;         /**< Bytes in the packet: the sum over its pieces. */
+    size_t n_pieces;     /**< How many pieces it is made of. */
+    size_t scratch_used; /**< Bytes written into the scratch. */
 } spt_packet;
 
 /** Cuts one heap into packets. Yours to allocate; its members are private. */

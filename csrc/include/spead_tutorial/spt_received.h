@@ -30,8 +30,7 @@ typedef enum spt_fault {
 #define SPT_FAULT_MEMBER(name, value, text) name = value,
     SPT_FAULT_LIST(SPT_FAULT_MEMBER)
 #undef SPT_FAULT_MEMBER
-    /** How many there are, and :c:enumerator:`SPT_FAULT_NONE`. */
-    SPT_N_FAULTS,
+        SPT_N_FAULTS, /**< How many there are, and :c:enumerator:`SPT_FAULT_NONE`. */
 } spt_fault;
 
 /**
@@ -44,32 +43,23 @@ SPT_API const char *spt_fault_text(spt_fault fault);
 
 /** A packet that was taken apart. It points into the bytes that it was read from. */
 typedef struct spt_received_packet {
-    /** A: bits of value or address in its item pointers. */
-    uint8_t heap_address_bits;
+    uint8_t heap_address_bits; /**< A: bits of value or address in its item pointers. */
     /** Whether it says that the stream ends: stream control, as an immediate of 2. */
     bool is_stop;
-    /** Whether it says how long its heap is. */
-    bool has_heap_length;
-    /** Of which heap it is a part. */
-    uint64_t cnt;
-    /** Bytes of payload in the whole heap; 0 where it does not say. */
-    uint64_t heap_length;
-    /** Where its payload belongs in the heap's. */
-    uint64_t payload_offset;
+    bool has_heap_length;    /**< Whether it says how long its heap is. */
+    uint64_t cnt;            /**< Of which heap it is a part. */
+    uint64_t heap_length;    /**< Bytes of payload in the whole heap; 0 where it does not say. */
+    uint64_t payload_offset; /**< Where its payload belongs in the heap's. */
     /** Where the last of its addressed items begins in the heap's payload; 0 without any. */
     uint64_t highest_address;
-    /** Bytes of its payload. */
-    size_t payload_length;
-    /** Its payload. */
-    const uint8_t *payload;
+    size_t payload_length;  /**< Bytes of its payload. */
+    const uint8_t *payload; /**< Its payload. */
     /** Its item pointers, 8 bytes each, big-endian; the protocol's own four are among them. */
     const uint8_t *pointers;
-    /** How many item pointers. */
-    size_t n_pointers;
+    size_t n_pointers; /**< How many item pointers. */
     /** How many of them are not the packet's own: all but immediates of the ids 1 to 4. */
     size_t n_items;
-    /** Bytes of the packet. */
-    size_t size;
+    size_t size; /**< Bytes of the packet. */
 } spt_received_packet;
 
 /**
@@ -89,54 +79,40 @@ SPT_API SPT_MUST_CHECK spt_fault spt_received_packet_parse(spt_received_packet *
 
 /** How it went with a heap. */
 typedef enum spt_heap_state {
-    /** Packets of it are still taken. */
-    SPT_HEAP_LIVE = 0,
-    /** All of it has arrived. */
-    SPT_HEAP_COMPLETE,
+    SPT_HEAP_LIVE = 0, /**< Packets of it are still taken. */
+    SPT_HEAP_COMPLETE, /**< All of it has arrived. */
     /** No packet said how long it is, and nothing is missing up to where a packet has been seen. */
     SPT_HEAP_CONTIGUOUS,
-    /** Something is missing. */
-    SPT_HEAP_INCOMPLETE,
+    SPT_HEAP_INCOMPLETE, /**< Something is missing. */
 } spt_heap_state;
 
 /** Bytes of a heap's payload that have arrived: from ``begin`` on, up to ``end``. */
 typedef struct spt_range {
-    /** The first of them. */
-    uint64_t begin;
-    /** The first that is not one of them. */
-    uint64_t end;
+    uint64_t begin; /**< The first of them. */
+    uint64_t end;   /**< The first that is not one of them. */
 } spt_range;
 
 /** An item pointer that has arrived. */
 typedef struct spt_received_pointer {
-    /** The pointer's 64 bits. */
-    uint64_t word;
+    uint64_t word; /**< The pointer's 64 bits. */
     /** In which packet it was sent last: where the payload of that one belongs. */
     uint64_t packet_offset;
 } spt_received_pointer;
 
 /** A heap of which something has arrived. To be read, not to be changed. */
 typedef struct spt_received_heap {
-    /** Yours. */
-    void *user;
-    /** Also yours. */
-    uint64_t user_number;
-    /** Its count. */
-    uint64_t cnt;
-    /** A: bits of value or address in its item pointers. */
-    uint8_t heap_address_bits;
-    /** How it went. */
-    spt_heap_state state;
+    void *user;                /**< Yours. */
+    uint64_t user_number;      /**< Also yours. */
+    uint64_t cnt;              /**< Its count. */
+    uint8_t heap_address_bits; /**< A: bits of value or address in its item pointers. */
+    spt_heap_state state;      /**< How it went. */
     /** Whether it had to make room for another one, or for the end, before it was complete. */
     bool evicted;
-    /** Whether a packet said how long it is. */
-    bool has_length;
+    bool has_length; /**< Whether a packet said how long it is. */
     /** Bytes of its payload: what a packet said, or up to where it has arrived. */
     uint64_t length;
-    /** Bytes of it that have arrived. */
-    uint64_t received_length;
-    /** Packets that were placed into it. */
-    uint64_t packets;
+    uint64_t received_length; /**< Bytes of it that have arrived. */
+    uint64_t packets;         /**< Packets that were placed into it. */
     /** Packets that came, but were not taken: in order, all those after a loss. */
     uint64_t packets_not_taken;
     /**
@@ -144,32 +120,23 @@ typedef struct spt_received_heap {
      * what came in another packet and was read to there by mistake.
      */
     uint8_t *payload;
-    /** Bytes of that memory: at least ``length``. */
-    size_t room;
-    /** What has arrived, in order of place, with gaps in between. */
-    const spt_range *ranges;
-    /** How many ranges there are. */
-    size_t n_ranges;
+    size_t room;             /**< Bytes of that memory: at least ``length``. */
+    const spt_range *ranges; /**< What has arrived, in order of place, with gaps in between. */
+    size_t n_ranges;         /**< How many ranges there are. */
     /** Item pointers that have arrived, in the order in which they came. */
     const spt_received_pointer *pointers;
-    /** How many there are; repeated ones may be among them. */
-    size_t n_pointers;
+    size_t n_pointers; /**< How many there are; repeated ones may be among them. */
 } spt_received_heap;
 
 /* ---- 3. Items and descriptors ---------------------------------------------------------------- */
 
 /** An item of a received heap. */
 typedef struct spt_received_item {
-    /** Its id. */
-    uint64_t id;
-    /** Whether its value came inside the item pointer. */
-    bool is_immediate;
-    /** The value of an immediate: a number of A bits. */
-    uint64_t immediate;
-    /** Where the value of any other begins in the heap's payload. */
-    uint64_t offset;
-    /** Bytes of that value. */
-    uint64_t length;
+    uint64_t id;        /**< Its id. */
+    bool is_immediate;  /**< Whether its value came inside the item pointer. */
+    uint64_t immediate; /**< The value of an immediate: a number of A bits. */
+    uint64_t offset;    /**< Where the value of any other begins in the heap's payload. */
+    uint64_t length;    /**< Bytes of that value. */
     /* Private: in which order they were sent. */
     uint64_t packet_offset_;
     size_t index_;
@@ -189,26 +156,19 @@ SPT_API size_t spt_received_heap_items(const spt_received_heap *heap, spt_receiv
 
 /** Some bytes of a received heap. */
 typedef struct spt_bytes {
-    /** The first of them. */
-    const uint8_t *data;
-    /** How many. */
-    size_t length;
+    const uint8_t *data; /**< The first of them. */
+    size_t length;       /**< How many. */
 } spt_bytes;
 
 /** A descriptor that was received. It points into the bytes that it was read from. */
 typedef struct spt_received_descriptor {
-    /** Id of the item that is described. */
-    uint64_t id;
-    /** The item's name; not NUL-terminated, and it may be anything. */
-    spt_bytes name;
-    /** What the item is, in words. */
-    spt_bytes description;
+    uint64_t id;           /**< Id of the item that is described. */
+    spt_bytes name;        /**< The item's name; not NUL-terminated, and it may be anything. */
+    spt_bytes description; /**< What the item is, in words. */
     /** The header that describes a NumPy array; empty where there is none. */
     spt_bytes numpy_header;
-    /** How many fields an element has; 0 where a NumPy header describes it. */
-    size_t n_format;
-    /** How many dimensions it has. */
-    size_t n_shape;
+    size_t n_format; /**< How many fields an element has; 0 where a NumPy header describes it. */
+    size_t n_shape;  /**< How many dimensions it has. */
     /* Private: the fields and dimensions as they came, and bytes of each of them. */
     spt_bytes format_, shape_;
     uint8_t format_width_, shape_width_;
@@ -251,32 +211,22 @@ SPT_API int64_t spt_received_descriptor_dimension(const spt_received_descriptor 
 
 /** An item that was described, and its value in the heap that the group was last updated with. */
 typedef struct spt_group_item {
-    /** Its id. */
-    uint64_t id;
-    /** Its name. */
-    const char *name;
-    /** What it is, in words. */
-    const char *description;
-    /** Whether that heap has described it, as new or different. */
-    bool is_new;
+    uint64_t id;             /**< Its id. */
+    const char *name;        /**< Its name. */
+    const char *description; /**< What it is, in words. */
+    bool is_new;             /**< Whether that heap has described it, as new or different. */
     /** What an element is: one of ``u i f b c``; 0 for others, such as several fields. */
     char code;
     /** Bits of an element, all of its fields; 0 where it is not known what one is. */
     uint32_t bits;
-    /** Whether its bytes come lowest first. */
-    bool little_endian;
-    /** Whether the first index varies fastest. */
-    bool fortran_order;
-    /** How many dimensions it has: 0 for a single element. */
-    size_t n_shape;
+    bool little_endian; /**< Whether its bytes come lowest first. */
+    bool fortran_order; /**< Whether the first index varies fastest. */
+    size_t n_shape;     /**< How many dimensions it has: 0 for a single element. */
     /** The first of them: elements, or -1 where the size varies. */
     int64_t shape[SPT_GROUP_DIMENSIONS];
-    /** Whether it has a value in that heap. */
-    bool has_value;
-    /** Whether that came inside the item pointer. */
-    bool is_immediate;
-    /** The value of an immediate: a number of A bits. */
-    uint64_t immediate;
+    bool has_value;     /**< Whether it has a value in that heap. */
+    bool is_immediate;  /**< Whether that came inside the item pointer. */
+    uint64_t immediate; /**< The value of an immediate: a number of A bits. */
     /**
      * The bytes of its value, as many as its shape takes; all that came where its type is not
      * known. They are in the heap's memory, as long as the heap is lent; those of an immediate in
@@ -340,8 +290,7 @@ SPT_API const spt_group_item *spt_item_group_find(const spt_item_group *group, c
  * owner of a payload that was handed on puts it back, from any thread.
  */
 typedef struct spt_heap_memory {
-    /** Handed to the functions. */
-    void *user;
+    void *user; /**< Handed to the functions. */
     /**
      * Give memory to a heap that begins.
      *
@@ -365,8 +314,7 @@ typedef struct spt_heap_memory {
 
 /** How a depacketizer works. Start from :c:macro:`SPT_DEPACKETIZER_CONFIG_DEFAULT`. */
 typedef struct spt_depacketizer_config {
-    /** Heaps of a substream that packets are taken of at a time; at least 1. */
-    size_t max_heaps;
+    size_t max_heaps; /**< Heaps of a substream that packets are taken of at a time; at least 1. */
     /** Sequences of heaps that are independent: that of a heap is its count modulo this. */
     size_t substreams;
     /**
@@ -380,10 +328,8 @@ typedef struct spt_depacketizer_config {
     uint64_t max_heap_size;
     /** Item pointers that a heap may have at most, those that packets repeat counted again. */
     size_t max_pointers;
-    /** Gaps that a heap may have at most between what has arrived. */
-    size_t max_gaps;
-    /** Where payload is kept. */
-    spt_heap_memory memory;
+    size_t max_gaps;        /**< Gaps that a heap may have at most between what has arrived. */
+    spt_heap_memory memory; /**< Where payload is kept. */
 } spt_depacketizer_config;
 
 /** The defaults: 4 heaps, one substream, packets in order, heaps of up to 1 GiB of any kind. */
@@ -426,8 +372,7 @@ typedef enum spt_fate {
 #define SPT_FATE_MEMBER(name, value, text) name = value,
     SPT_FATE_LIST(SPT_FATE_MEMBER)
 #undef SPT_FATE_MEMBER
-    /** How many there are. */
-    SPT_N_FATES,
+        SPT_N_FATES, /**< How many there are. */
 } spt_fate;
 
 /**
@@ -488,26 +433,19 @@ SPT_API void spt_depacketizer_stop(spt_depacketizer *d);
 
 /** Where every packet and every heap went, since the depacketizer was made. */
 typedef struct spt_account {
-    /** Packets that came: the sum of all that follow. */
-    uint64_t packets;
-    /** Packets by what became of them: see :c:enum:`spt_fate`. */
-    uint64_t fates[SPT_N_FATES];
+    uint64_t packets;            /**< Packets that came: the sum of all that follow. */
+    uint64_t fates[SPT_N_FATES]; /**< Packets by what became of them: see :c:enum:`spt_fate`. */
     /** Malformed packets by what is wrong with them: see :c:enum:`spt_fault`. */
     uint64_t faults[SPT_N_FAULTS];
-    /** Bytes of payload that have a place. */
-    uint64_t placed_bytes;
-    /** Heaps that a packet was placed into. */
-    uint64_t heaps_begun;
+    uint64_t placed_bytes; /**< Bytes of payload that have a place. */
+    uint64_t heaps_begun;  /**< Heaps that a packet was placed into. */
     /** Those of them of which all has arrived, or all up to where it was known. */
     uint64_t heaps_complete;
     /** Those that something was missing of when another needed the room. */
     uint64_t heaps_evicted;
-    /** Those that something was missing of at the end. */
-    uint64_t heaps_flushed;
-    /** Those that were ended with the stream, and not handed out. */
-    uint64_t heaps_dropped;
-    /** Those that packets are still taken of. */
-    uint64_t heaps_live;
+    uint64_t heaps_flushed; /**< Those that something was missing of at the end. */
+    uint64_t heaps_dropped; /**< Those that were ended with the stream, and not handed out. */
+    uint64_t heaps_live;    /**< Those that packets are still taken of. */
     /** Bytes that have arrived of heaps that something is missing of. */
     uint64_t incomplete_bytes;
     /**
@@ -515,8 +453,7 @@ typedef struct spt_account {
      * step is found out. Those that were refused a place are none.
      */
     uint64_t heaps_never_begun;
-    /** Heaps that were complete with their first packet. */
-    uint64_t single_packet_heaps;
+    uint64_t single_packet_heaps; /**< Heaps that were complete with their first packet. */
     /** Packets whose heap had to be looked for: it was not that of the packet before. */
     uint64_t searches;
 } spt_account;

@@ -47,14 +47,11 @@ typedef struct spt_receive_config {
 
 /** Counts of a socket since it was opened. */
 typedef struct spt_receive_stats {
-    /** Datagrams that came; of a connection, packets that were found. */
-    uint64_t datagrams;
-    /** Their bytes, UDP and IP headers not counted. */
-    uint64_t bytes;
+    uint64_t datagrams; /**< Datagrams that came; of a connection, packets that were found. */
+    uint64_t bytes;     /**< Their bytes, UDP and IP headers not counted. */
     /** Messages that the kernel handed them over in: each is one of them, or with GRO a run. */
     uint64_t messages;
-    /** System calls made to receive. */
-    uint64_t calls;
+    uint64_t calls; /**< System calls made to receive. */
     /** Datagrams whose payload the kernel has written to its place in a heap: it was expected. */
     uint64_t in_place;
     /**
@@ -77,8 +74,7 @@ typedef struct spt_recv_stream spt_recv_stream;
 
 /** How a stream receives. Start from :c:macro:`SPT_RECV_CONFIG_DEFAULT`. */
 typedef struct spt_recv_config {
-    /** How heaps are put together. */
-    spt_depacketizer_config heaps;
+    spt_depacketizer_config heaps; /**< How heaps are put together. */
     /** Heaps that are finished, and have not been got, at most; at least 1. */
     size_t ring_heaps;
     /**
@@ -88,8 +84,7 @@ typedef struct spt_recv_config {
     bool drop_when_full;
     /** Whether heaps that something is missing of are dropped, and counted. */
     bool contiguous_only;
-    /** Whether nothing is read before :c:func:`spt_recv_stream_start`. */
-    bool explicit_start;
+    bool explicit_start; /**< Whether nothing is read before :c:func:`spt_recv_stream_start`. */
     /** Whether the stream ends with a packet that says so; otherwise that is an item like others.
      */
     bool stop_on_stop_item;
@@ -259,40 +254,28 @@ SPT_API void spt_recv_stream_destroy(spt_recv_stream *stream);
 
 /** Counts of frames that were read from captures. */
 typedef struct spt_capture_stats {
-    /** Frames: those that are none of the following hold a whole UDP datagram. */
-    uint64_t frames;
-    /** Frames that are of no UDP, or not what the filter asks for. */
-    uint64_t others;
+    uint64_t frames; /**< Frames: those that are none of the following hold a whole UDP datagram. */
+    uint64_t others; /**< Frames that are of no UDP, or not what the filter asks for. */
     /** Fragments of datagrams. */
     uint64_t fragments;
-    /** Frames that were not captured as a whole. */
-    uint64_t cut;
+    uint64_t cut; /**< Frames that were not captured as a whole. */
 } spt_capture_stats;
 
 /** Where everything went that came to a stream. */
 typedef struct spt_recv_stats {
-    /** Packets and heaps. */
-    spt_account account;
-    /** All of its sockets together. */
-    spt_receive_stats sockets;
+    spt_account account;       /**< Packets and heaps. */
+    spt_receive_stats sockets; /**< All of its sockets together. */
     /** Packets that had been read when the stream ended, and were not looked at any more. */
     uint64_t after_end;
-    /** Times that a reader had a look, and found packets; */
-    uint64_t batches;
-    /** the most that it found at once. */
-    uint64_t max_batch;
+    uint64_t batches;   /**< Times that a reader had a look, and found packets; */
+    uint64_t max_batch; /**< the most that it found at once. */
     /** Heaps that were dropped because something of them was missing; */
     uint64_t incomplete_dropped;
-    /** of the last of these, the count, */
-    uint64_t incomplete_cnt;
-    /** how much of it had arrived, and */
-    uint64_t incomplete_received;
-    /** how long it is; 0 where no packet had said so. */
-    uint64_t incomplete_length;
-    /** Heaps that were dropped because the ring was full. */
-    uint64_t ring_dropped;
-    /** Times that a reader had to wait because the ring was full. */
-    uint64_t ring_waits;
+    uint64_t incomplete_cnt;      /**< of the last of these, the count, */
+    uint64_t incomplete_received; /**< how much of it had arrived, and */
+    uint64_t incomplete_length;   /**< how long it is; 0 where no packet had said so. */
+    uint64_t ring_dropped;        /**< Heaps that were dropped because the ring was full. */
+    uint64_t ring_waits;          /**< Times that a reader had to wait because the ring was full. */
     /** ns that the longest of these waits took. */
     uint64_t longest_ring_wait_ns;
     /**
@@ -303,10 +286,8 @@ typedef struct spt_recv_stats {
     uint64_t longest_unread_ns;
     /** The ``errno`` with which a socket or a file failed, which ended the stream; else 0. */
     int sys_errno;
-    /** How a file failed, in a line, and at which byte; else empty. */
-    char failure[240];
-    /** All captures together. */
-    spt_capture_stats captures;
+    char failure[240];          /**< How a file failed, in a line, and at which byte; else empty. */
+    spt_capture_stats captures; /**< All captures together. */
 } spt_recv_stats;
 
 /** Read the counts: those of what has been read so far, at one moment. */
@@ -351,14 +332,10 @@ typedef struct spt_memory_pool spt_memory_pool;
 
 /** What a pool keeps. */
 typedef struct spt_memory_pool_config {
-    /** Bytes that are asked for at least; for less, the pool is passed by. */
-    size_t lower;
-    /** Bytes that are asked for at most, and bytes of a buffer. */
-    size_t upper;
-    /** Buffers that are kept at most: those that come back above it are freed. */
-    size_t max_free;
-    /** Buffers that are made now, with their pages. */
-    size_t initial;
+    size_t lower;    /**< Bytes that are asked for at least; for less, the pool is passed by. */
+    size_t upper;    /**< Bytes that are asked for at most, and bytes of a buffer. */
+    size_t max_free; /**< Buffers that are kept at most: those that come back above it are freed. */
+    size_t initial;  /**< Buffers that are made now, with their pages. */
     /** Where fewer are left, a thread makes others, up to this; 0 for none. */
     size_t low_water;
     /**
@@ -396,20 +373,13 @@ SPT_API void spt_memory_pool_destroy(spt_memory_pool *pool);
 typedef struct spt_memory_pool_stats {
     /** Requests: the sum of those that got a buffer of the pool, of ``empty`` and ``passed_by``. */
     uint64_t gets;
-    /** Requests that came while the pool had no buffer. */
-    uint64_t empty;
-    /** Requests for less than ``lower`` or more than ``upper`` bytes. */
-    uint64_t passed_by;
-    /** Bytes of the largest request. */
-    size_t largest;
-    /** Buffers that it has now, */
-    size_t free;
-    /** and that it had when they were fewest. */
-    size_t fewest_free;
-    /** Buffers of the pool that are away now, */
-    size_t in_use;
-    /** and that were away when they were most. */
-    size_t most_in_use;
+    uint64_t empty;     /**< Requests that came while the pool had no buffer. */
+    uint64_t passed_by; /**< Requests for less than ``lower`` or more than ``upper`` bytes. */
+    size_t largest;     /**< Bytes of the largest request. */
+    size_t free;        /**< Buffers that it has now, */
+    size_t fewest_free; /**< and that it had when they were fewest. */
+    size_t in_use;      /**< Buffers of the pool that are away now, */
+    size_t most_in_use; /**< and that were away when they were most. */
 } spt_memory_pool_stats;
 
 /** Read the counts, at one moment. */

@@ -62,16 +62,12 @@ typedef struct spt_stream spt_stream;
 
 /** How a stream sends. Start from :c:macro:`SPT_STREAM_CONFIG_DEFAULT`. */
 typedef struct spt_stream_config {
-    /** Bytes of a packet at most, UDP and IP headers not counted. */
-    size_t max_packet_size;
-    /** Bytes of SPEAD packets per second; 0 for no limit. */
-    double rate;
-    /** Bytes sent back to back before looking at the clock. */
-    size_t burst_size;
+    size_t max_packet_size; /**< Bytes of a packet at most, UDP and IP headers not counted. */
+    double rate;            /**< Bytes of SPEAD packets per second; 0 for no limit. */
+    size_t burst_size;      /**< Bytes sent back to back before looking at the clock. */
     /** A late stream catches up at no more than ``rate * burst_rate_ratio``; at least 1. */
     double burst_rate_ratio;
-    /** Heaps between queueing and completion, at most; at least 1. */
-    size_t max_heaps;
+    size_t max_heaps; /**< Heaps between queueing and completion, at most; at least 1. */
     /** Keep the times of this many heaps for :c:func:`spt_stream_timeline`; 0 keeps none. */
     size_t timeline;
     /**
@@ -88,16 +84,13 @@ typedef struct spt_stream_config {
 
 /** Where a substream goes. */
 typedef struct spt_endpoint {
-    /** A name or an address, IPv4 or IPv6. */
-    const char *host;
-    /** 1 to 65535. */
-    int port;
+    const char *host; /**< A name or an address, IPv4 or IPv6. */
+    int port;         /**< 1 to 65535. */
 } spt_endpoint;
 
 /** How a UDP socket is made. Start from :c:macro:`SPT_UDP_CONFIG_DEFAULT`. */
 typedef struct spt_udp_config {
-    /** Bytes asked for in the socket's send buffer; 0 leaves the system's. */
-    size_t buffer_size;
+    size_t buffer_size; /**< Bytes asked for in the socket's send buffer; 0 leaves the system's. */
     /** Multicast time to live (IPv4) or hop limit (IPv6); -1 leaves the system's. */
     int ttl;
     /** The address of the interface to send from (IPv4), or ``NULL``. */
@@ -181,8 +174,7 @@ SPT_API size_t spt_stream_memory(spt_stream *stream, void *to, size_t size);
 
 /** How a TCP connection is made. Start from :c:macro:`SPT_TCP_CONFIG_DEFAULT`. */
 typedef struct spt_tcp_config {
-    /** Bytes asked for in the socket's send buffer; 0 leaves the system's. */
-    size_t buffer_size;
+    size_t buffer_size; /**< Bytes asked for in the socket's send buffer; 0 leaves the system's. */
     /** The address of the interface to send from, or ``NULL``. */
     const char *interface_address;
 } spt_tcp_config;
@@ -297,18 +289,12 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_set_cnt_sequence(spt_stream *stream
  * end.
  */
 typedef struct spt_completion {
-    /** Yours. */
-    void *user;
-    /** ``SPT_OK``, or the first thing that went wrong. */
-    spt_status status;
-    /** The ``errno`` behind ``SPT_ERR_SYSTEM``. */
-    int sys_errno;
-    /** Bytes of SPEAD packets handed over. */
-    uint64_t bytes;
-    /** Where it first went wrong: the heap count. */
-    uint64_t failed_cnt;
-    /** Where it first went wrong: bytes of the packet. */
-    size_t failed_packet_size;
+    void *user;                /**< Yours. */
+    spt_status status;         /**< ``SPT_OK``, or the first thing that went wrong. */
+    int sys_errno;             /**< The ``errno`` behind ``SPT_ERR_SYSTEM``. */
+    uint64_t bytes;            /**< Bytes of SPEAD packets handed over. */
+    uint64_t failed_cnt;       /**< Where it first went wrong: the heap count. */
+    size_t failed_packet_size; /**< Where it first went wrong: bytes of the packet. */
     /** With ``EMSGSIZE``: the packet size that would have gone through; 0 where unknown. */
     size_t fitting_packet_size;
     /* Private. */
@@ -318,25 +304,21 @@ typedef struct spt_completion {
 
 /** One heap of a group. */
 typedef struct spt_heap_reference {
-    /** The heap; borrowed until its completion is complete. */
-    spt_heap *heap;
+    spt_heap *heap; /**< The heap; borrowed until its completion is complete. */
     /**
      * The heap count, or -1 for the next of the stream's sequence. One that is given does not move
      * the sequence on.
      */
     int64_t cnt;
-    /** Which endpoint to send to, counted from 0. */
-    size_t substream_index;
+    size_t substream_index; /**< Which endpoint to send to, counted from 0. */
     /** Bytes of SPEAD packets per second: negative for the stream's, 0 for no limit. */
     double rate;
 } spt_heap_reference;
 
 /** How the packets of a group's heaps follow each other. */
 typedef enum spt_group_mode {
-    /** A packet of each heap in turn. */
-    SPT_GROUP_ROUND_ROBIN = 0,
-    /** All of one heap, then all of the next. */
-    SPT_GROUP_SERIAL = 1,
+    SPT_GROUP_ROUND_ROBIN = 0, /**< A packet of each heap in turn. */
+    SPT_GROUP_SERIAL = 1,      /**< All of one heap, then all of the next. */
 } spt_group_mode;
 
 /**
@@ -441,30 +423,21 @@ SPT_API void spt_stream_cancel(spt_stream *stream, spt_completion *completion);
 
 /** Limits of statistics. */
 enum {
-    /** Errors are counted for each ``errno`` below this. */
-    SPT_N_ERRNO = 134,
+    SPT_N_ERRNO = 134, /**< Errors are counted for each ``errno`` below this. */
 };
 
 /** Counts since the stream was made. */
 typedef struct spt_stats {
-    /** Heaps completed, whether well or not. */
-    uint64_t heaps;
-    /** Packets that the transport took. */
-    uint64_t packets;
-    /** Bytes in those packets, UDP and IP headers not counted. */
-    uint64_t bytes;
-    /** System calls made to send. */
-    uint64_t send_calls;
-    /** Messages in those calls that were taken. */
-    uint64_t messages;
-    /** Those of the messages that carried several packets. */
-    uint64_t gso_messages;
-    /** Messages whose memory the kernel was to read in place. */
-    uint64_t zero_copy_messages;
+    uint64_t heaps;              /**< Heaps completed, whether well or not. */
+    uint64_t packets;            /**< Packets that the transport took. */
+    uint64_t bytes;              /**< Bytes in those packets, UDP and IP headers not counted. */
+    uint64_t send_calls;         /**< System calls made to send. */
+    uint64_t messages;           /**< Messages in those calls that were taken. */
+    uint64_t gso_messages;       /**< Those of the messages that carried several packets. */
+    uint64_t zero_copy_messages; /**< Messages whose memory the kernel was to read in place. */
     /** Those of the messages that it has copied after all, as it does on loopback. */
     uint64_t zero_copy_copied;
-    /** Times the socket was full and had to be waited for. */
-    uint64_t waits;
+    uint64_t waits; /**< Times the socket was full and had to be waited for. */
     /** ns in which the thread of the pool did not sleep, but looked whether there is more to do. */
     uint64_t looking_ns;
     /**
@@ -472,10 +445,8 @@ typedef struct spt_stats {
      * that send for it. What several do at once is added up.
      */
     uint64_t waiting_looking_ns;
-    /** Packets that failed. */
-    uint64_t errors;
-    /** Packets that failed, by ``errno``. */
-    uint64_t errors_by_errno[SPT_N_ERRNO];
+    uint64_t errors;                       /**< Packets that failed. */
+    uint64_t errors_by_errno[SPT_N_ERRNO]; /**< Packets that failed, by ``errno``. */
 } spt_stats;
 
 /** Read the counts. Complete for all heaps whose completion has been seen. */
@@ -483,18 +454,12 @@ SPT_API void spt_stream_stats(const spt_stream *stream, spt_stats *stats);
 
 /** When things happened to a heap; ns of ``CLOCK_MONOTONIC``, 0 for what did not happen. */
 typedef struct spt_times {
-    /** The heap count. */
-    uint64_t cnt;
-    /** Bytes of its SPEAD packets. */
-    uint64_t bytes;
-    /** When it was queued. */
-    uint64_t queued_ns;
-    /** Before the call that handed over its first packet. */
-    uint64_t first_packet_ns;
-    /** After the call that handed over its last packet. */
-    uint64_t last_packet_ns;
-    /** When it was complete: the memory is its owner's again. */
-    uint64_t completed_ns;
+    uint64_t cnt;             /**< The heap count. */
+    uint64_t bytes;           /**< Bytes of its SPEAD packets. */
+    uint64_t queued_ns;       /**< When it was queued. */
+    uint64_t first_packet_ns; /**< Before the call that handed over its first packet. */
+    uint64_t last_packet_ns;  /**< After the call that handed over its last packet. */
+    uint64_t completed_ns;    /**< When it was complete: the memory is its owner's again. */
 } spt_times;
 
 /**
@@ -510,12 +475,9 @@ SPT_API size_t spt_stream_timeline(spt_stream *stream, spt_times *times, size_t 
 
 /** Memory, and what it consists of. */
 typedef struct spt_memory {
-    /** Where it begins: at the beginning of a page. */
-    void *data;
-    /** Its bytes: what was asked for, rounded up to whole huge pages. */
-    size_t size;
-    /** Bytes in a page of it: 2 MiB, or those of an ordinary page. */
-    size_t page_size;
+    void *data;       /**< Where it begins: at the beginning of a page. */
+    size_t size;      /**< Its bytes: what was asked for, rounded up to whole huge pages. */
+    size_t page_size; /**< Bytes in a page of it: 2 MiB, or those of an ordinary page. */
     /** Why it is not in huge pages, and what to do about it; ``NULL`` where it is. Not yours. */
     const char *reason;
 } spt_memory;
