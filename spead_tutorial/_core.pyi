@@ -101,7 +101,9 @@ class Stream:
     @property
     def num_substreams(self) -> int: ...
     def _open_udp_stream(
-        self, pool: _Pool, endpoints: Any, config: StreamConfig, udp: Any
+        self, pool: _Pool, endpoints: Any, config: StreamConfig, *, socket: int | None = None,
+        buffer_size: int = 0, ttl: int = -1, interface_address: str = "", interface_index: int = 0,
+        dont_fragment: bool = False, zero_copy: bool = False,
     ) -> None: ...
     def _connect_tcp(
         self, pool: _Pool, endpoint: tuple[str, int], config: StreamConfig, buffer_size: int,

@@ -850,7 +850,9 @@ cdef class Stream:
         self.timeline_size = config.timeline
         return {**vars(config), "poll": isinstance(self, AsyncStream)}
 
-    def _open_udp_stream(self, ThreadPool pool, endpoints, config, udp):
+    def _open_udp_stream(self, ThreadPool pool, endpoints, config, *, socket=None, buffer_size=0,
+                         ttl=-1, str interface_address="", interface_index=0,
+                         bint dont_fragment=False, bint zero_copy=False):
         cdef spt_error err
         cdef spt_stream_config c_config = self.convert(config)
         cdef spt_udp_config c_udp
@@ -858,17 +860,14 @@ cdef class Stream:
         cdef size_t n = <size_t>len(hosts)
         cdef size_t i
         cdef spt_stream *stream
-        cdef bytes interface = _name("interface address", udp.interface_address)
-        cdef bint given = udp.socket is not None
-        cdef int socket = udp.socket if given else -1
+        cdef bytes interface = _name("interface address", interface_address)
+        cdef bint given = socket is not None
+        cdef int fd = socket if given else -1
         cdef spt_thread_pool *c_pool = to_pool(pool)
-        c_udp.buffer_size = udp.buffer_size
-        c_udp.ttl = udp.ttl
+        c_udp.buffer_size, c_udp.ttl, c_udp.gso = buffer_size, ttl, True
         c_udp.interface_address = interface
-        c_udp.interface_index = udp.interface_index
-        c_udp.gso = udp.gso
-        c_udp.dont_fragment = udp.dont_fragment
-        c_udp.zero_copy = udp.zero_copy
+        c_udp.interface_index = interface_index
+        c_udp.dont_fragment, c_udp.zero_copy = dont_fragment, zero_copy
         cdef _Array array = _Array(n, sizeof(spt_endpoint))
         cdef spt_endpoint *c_endpoints = <spt_endpoint *>array.memory
         for i in range(n):
@@ -876,7 +875,7 @@ cdef class Stream:
             c_endpoints[i].port = _port(endpoints[i])
         with nogil:
             if given:
-                stream = spt_stream_create_udp_socket(c_pool, socket, c_endpoints, n, &c_config,
+                stream = spt_stream_create_udp_socket(c_pool, fd, c_endpoints, n, &c_config,
                                                       &c_udp, &err)
             else:
                 stream = spt_stream_create_udp(c_pool, c_endpoints, n, &c_config, &c_udp, &err)

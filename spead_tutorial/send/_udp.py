@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The five ways to make a UDP stream."""
 
-import dataclasses
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from socket import SOCK_DGRAM
@@ -13,20 +12,6 @@ from spead_tutorial._types import StreamConfig, whole
 
 #: Host (name or address) and port of each substream.
 Endpoints = Sequence[tuple[str, int]]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class UdpConfig:
-    """How the socket is made; ``spt_udp_config`` in C."""
-
-    buffer_size: int = 524288
-    ttl: int = -1
-    interface_address: str = ""
-    interface_index: int = 0
-    socket: int | None = None
-    gso: bool = True
-    dont_fragment: bool = False
-    zero_copy: bool = False
 
 
 class UdpArguments:
@@ -98,7 +83,7 @@ class UdpArguments:
         with_socket = "socket" in kwargs or (args and hasattr(args[0], "fileno"))
         parse = _parse_socket if with_socket else _parse_endpoints
         endpoints, config, udp = parse(*args, **kwargs)
-        self._open_udp_stream(thread_pool, endpoints, config, udp)
+        self._open_udp_stream(thread_pool, endpoints, config, **udp)
 
 
 def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
@@ -113,11 +98,11 @@ def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
 
 def _parse_socket(
     socket: Socket, endpoints: Endpoints, config: StreamConfig | None = None
-) -> tuple[Endpoints, StreamConfig, UdpConfig]:
+) -> tuple[Endpoints, StreamConfig, dict[str, Any]]:
     if socket.type != SOCK_DGRAM:
         raise TypeError(f"a socket to send with is a UDP socket, and not of type {socket.type!r}")
     fd = operator.index(socket.fileno())
-    return _check_endpoints(endpoints), config or StreamConfig(), UdpConfig(socket=fd)
+    return _check_endpoints(endpoints), config or StreamConfig(), {"socket": fd}
 
 
 def _parse_endpoints(
@@ -128,9 +113,9 @@ def _parse_endpoints(
     dont_fragment: bool = False,
     zero_copy: bool = False,
     **kwargs: Any,
-) -> tuple[Endpoints, StreamConfig, UdpConfig]:
+) -> tuple[Endpoints, StreamConfig, dict[str, Any]]:
     """The fifth argument is the interface's address, or the ttl before an address or an index."""
-    checked, config = _check_endpoints(endpoints), config or StreamConfig()
+    checked = _check_endpoints(endpoints)
     buffer_size = whole("buffer_size", buffer_size)
     names = ["ttl", "interface"]
     if args and isinstance(args[0], str):
@@ -147,8 +132,9 @@ def _parse_endpoints(
     ttl, interface = operator.index(given.get("ttl", -1)), given.get("interface", "")
     if "ttl" in given and not 0 <= ttl <= 255:
         raise IndexError(f"ttl {ttl} is out of range: 0 to 255")
-    udp = UdpConfig(buffer_size, ttl, dont_fragment=bool(dont_fragment), zero_copy=bool(zero_copy))
+    udp: dict[str, Any] = {"dont_fragment": bool(dont_fragment), "zero_copy": bool(zero_copy)}
     if isinstance(interface, str):
-        return checked, config, dataclasses.replace(udp, interface_address=interface)
-    index = whole("interface_index", interface)
-    return checked, config, dataclasses.replace(udp, interface_index=index)
+        udp["interface_address"] = interface
+    else:
+        udp["interface_index"] = whole("interface_index", interface)
+    return checked, config or StreamConfig(), {"buffer_size": buffer_size, "ttl": ttl, **udp}
