@@ -90,9 +90,7 @@ cdef class Chunk:
 
     @data.setter
     def data(self, value):
-        self.check_here()
-        replace_buffer(&self.data_view, value)
-        self.given_data = value
+        self.given_data = replace_buffer(self, &self.data_view, value)
 
     @property
     def present(self):
@@ -100,9 +98,7 @@ cdef class Chunk:
 
     @present.setter
     def present(self, value):
-        self.check_here()
-        replace_buffer(&self.present_view, value)
-        self.given_present = value
+        self.given_present = replace_buffer(self, &self.present_view, value)
 
     @property
     def extra(self):
@@ -110,9 +106,7 @@ cdef class Chunk:
 
     @extra.setter
     def extra(self, value):
-        self.check_here()
-        replace_buffer(&self.extra_view, value)
-        self.given_extra = value
+        self.given_extra = replace_buffer(self, &self.extra_view, value)
 
     @property
     def chunk_id(self):
@@ -134,15 +128,16 @@ cdef class Chunk:
         return f"<{type(self).__name__} {self.chunk_id}{', away' if self.away else ''}>"
 
 
-cdef int replace_buffer(Py_buffer *view, value) except -1:
-    """Hold another object's memory instead; None is nobody's."""
+cdef object replace_buffer(Chunk chunk, Py_buffer *view, value):
+    """Hold the memory of a value, which is returned, instead of another's; None is nobody's."""
     cdef Py_buffer taken
+    chunk.check_here()
     memset(&taken, 0, sizeof(taken))
     if value is not None:
         PyObject_GetBuffer(value, &taken, PyBUF_C_CONTIGUOUS | PyBUF_WRITABLE)
     PyBuffer_Release(view)
     view[0] = taken
-    return 0
+    return value
 
 
 cdef class ChunkRing:
