@@ -815,15 +815,10 @@ class ChunkStreamRingGroup(ChunkRingPair, Sequence[ChunkStreamGroupMember]):
     @property
     def stats(self) -> ChunkStreamGroupStats:
         """How members wait for each other, at one moment; the other counts are their own."""
-        c = self._group.counts()
-        waits = c["waits"]
-        return ChunkStreamGroupStats(
-            c["member_waits"],
-            c["longest_member_wait_ns"],
-            c["slow_member"] if waits else None,
-            c["slow_chunk_id"] if waits else None,
-            c["slow_ns"],
-        )
+        counts = self._group.counts()
+        if not counts.pop("waits"):
+            counts["slow_member"] = counts["slow_chunk_id"] = None
+        return ChunkStreamGroupStats(**counts)
 
     def stop(self) -> None:
         """Stop all members, and both rings. May be repeated.
