@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* A heap to send from inside: its items, and what it takes to cut them into packets. */
 #ifndef SPTI_HEAP_H
 #define SPTI_HEAP_H
 

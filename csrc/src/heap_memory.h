@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Which memory a heap gets: the functions that were given, or those of malloc. */
 #ifndef SPTI_HEAP_MEMORY_H
 #define SPTI_HEAP_MEMORY_H
 

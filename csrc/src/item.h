@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* What an item is on the wire: which ids it may have, and its descriptor. */
 #ifndef SPTI_ITEM_H
 #define SPTI_ITEM_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory that is mapped, in huge pages where there are any. */
 #ifndef SPTI_MEMORY_H
 #define SPTI_MEMORY_H
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* How a function answers that it has failed, and in which words. */
 #ifndef SPTI_STATUS_H
 #define SPTI_STATUS_H
 
