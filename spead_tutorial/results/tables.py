@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table as RichTable
 
-__all__ = [
-    "NOTHING",
-    "Column",
-    "Table",
-    "ends",
-    "estimate",
-    "filled",
-    "plain",
-    "rendered",
-    "width_up_to",
-]
-
 #: What stands where a value is not known.
 NOTHING = "—"
 _GAP = 2

@@ -3,17 +3,6 @@
 
 from typing import Any
 
-__all__ = [
-    "bytes_text",
-    "gigabits",
-    "megabytes",
-    "number",
-    "percent",
-    "size",
-    "thousands",
-    "times",
-]
-
 _LEAST = 0.01
 
 

@@ -5,38 +5,16 @@ Their panels count inches down.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.curves import scale_gains
 from spead_tutorial.results.plots.facts import Point, Value, rate
-from spead_tutorial.results.plots.render import TIMES, Line, mark, say
+from spead_tutorial.results.plots.render import TIMES, Artist, Axes, Line, mark, say
 from spead_tutorial.results.plots.sheet import FAINT, count_down, write
 from spead_tutorial.results.plots.theme import HATCHES, MARKERS, NAMES, Theme
 from spead_tutorial.results.units import size, thousands
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-
-__all__ = [
-    "PartLook",
-    "draw_bar",
-    "draw_gain",
-    "draw_parts",
-    "group_height",
-    "label_group",
-    "label_height",
-    "lanes",
-    "language_legend",
-    "line_of",
-    "part_legend",
-    "part_look",
-    "prepare",
-    "prepare_gains",
-    "write_beside",
-]
 
 #: Inches: from one group of bars to the next, of the label above it, from bar to bar.
 _GROUP, _LABEL, _PITCH = 0.68, 0.22, 0.2
@@ -48,7 +26,7 @@ _BAR = 0.175
 
 
 def prepare(
-    axis: "Axes",
+    axis: Axes,
     inches: float,
     most: float,
     room: float,
@@ -64,7 +42,7 @@ def prepare(
 
 
 def prepare_gains(
-    axis: "Axes",
+    axis: Axes,
     inches: float,
     ends: Sequence[float],
     theme: Theme,
@@ -97,7 +75,7 @@ def group_height(theme: Theme) -> float:
     return _GROUP - _LABEL + label_height(theme)
 
 
-def label_group(axis: "Axes", y: float, title: str, note: str, theme: Theme) -> None:
+def label_group(axis: Axes, y: float, title: str, note: str, theme: Theme) -> None:
     """Name a group of bars above it: its title on the left, a remark on the right, or below."""
     # Grid lines must not run through the letters.
     box = {"facecolor": theme.background, "edgecolor": "none", "pad": 1.0}
@@ -121,7 +99,7 @@ def line_of(row: str, language: str, point: Point) -> Line:
 
 
 def draw_bar(
-    axis: "Axes",
+    axis: Axes,
     y: float,
     point: Point,
     language: str,
@@ -156,12 +134,12 @@ def draw_bar(
     _write(axis, max(estimate.high, *values), y, text(estimate.median))
 
 
-def _write(axis: "Axes", x: float, y: float, words: str) -> None:
+def _write(axis: Axes, x: float, y: float, words: str) -> None:
     write(axis, words, (x, y), (6, 0), va="center_baseline", zorder=4)
 
 
 def draw_gain(
-    axis: "Axes",
+    axis: Axes,
     y: float,
     estimate: Estimate,
     language: str,
@@ -177,7 +155,7 @@ def draw_gain(
     axis.plot([estimate.median], [y], color=colour, marker=MARKERS[language], markersize=6)
 
 
-def write_beside(axis: "Axes", y: float, words: str, inches: float, **more: Any) -> None:
+def write_beside(axis: Axes, y: float, words: str, inches: float, **more: Any) -> None:
     """Write in a column next to a panel: its middle is some inches from the panel's right end."""
     place: dict[str, Any] = {"annotation_clip": False, "ha": "center", "va": "center"}
     within = axis.get_yaxis_transform()
@@ -185,7 +163,7 @@ def write_beside(axis: "Axes", y: float, words: str, inches: float, **more: Any)
 
 
 def draw_parts(
-    axis: "Axes",
+    axis: Axes,
     y: float,
     height: float,
     parts: Mapping[str, float],
@@ -219,14 +197,14 @@ def part_look(look: PartLook, theme: Theme) -> dict[str, Any]:
     return {**filled, "linewidth": 0}
 
 
-def part_legend(looks: Mapping[str, PartLook], theme: Theme) -> list["Artist"]:
+def part_legend(looks: Mapping[str, PartLook], theme: Theme) -> list[Artist]:
     """Return what says which part is which."""
     from matplotlib.patches import Patch
 
     return [Patch(label=part, **part_look(one, theme)) for part, one in looks.items()]
 
 
-def language_legend(theme: Theme) -> list["Artist"]:
+def language_legend(theme: Theme) -> list[Artist]:
     """Return what says which bars are of which language."""
     from matplotlib.patches import Patch
 

@@ -4,35 +4,15 @@
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spead_tutorial.measure.records import Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.facts import Point, Value, ends, rate
-from spead_tutorial.results.plots.render import Line, mark, say, where_on_x
+from spead_tutorial.results.plots.render import Artist, Axes, Line, mark, say, where_on_x
 from spead_tutorial.results.plots.sheet import FAINT, name_panel, rate_axis, write
 from spead_tutorial.results.plots.theme import Look, Theme
 from spead_tutorial.results.units import size, thousands
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-
-__all__ = [
-    "RATE",
-    "SHOWN",
-    "SIDES",
-    "SIZE",
-    "curve_legend",
-    "draw_curve",
-    "draw_dots",
-    "draw_failures",
-    "gain_panel",
-    "name_line",
-    "rate_panel",
-    "scale_gains",
-    "size_axis",
-]
 
 #: What a panel of rates is called, what a caption says of its dots, and an axis of sizes;
 #: and the room at the sides of a panel.
@@ -53,7 +33,7 @@ _SHORTEST = (0.8, 1.25)
 
 
 def size_axis(
-    axis: "Axes", sizes: Sequence[int], name: str | None, most_labels: int = _MOST_LABELS
+    axis: Axes, sizes: Sequence[int], name: str | None, most_labels: int = _MOST_LABELS
 ) -> None:
     """Make x logarithmic, with marks at powers of two; without a name they have no labels."""
     low, high = math.log2(min(sizes)), math.log2(max(sizes))
@@ -77,7 +57,7 @@ def _mark(n: float) -> str:
 
 
 def rate_panel(
-    axis: "Axes",
+    axis: Axes,
     theme: Theme,
     most: float,
     lines: bool = False,
@@ -100,7 +80,7 @@ def rate_panel(
 
 
 def draw_curve(
-    axis: "Axes",
+    axis: Axes,
     points: Mapping[int, Point],
     look: Look,
     theme: Theme,
@@ -124,14 +104,14 @@ def draw_curve(
             say(axis, line.name, f"{at} failed ({point.failed} of {len(point.samples)})")
 
 
-def draw_dots(axis: "Axes", xs: Sequence[float], ys: Sequence[float], look: Look) -> None:
+def draw_dots(axis: Axes, xs: Sequence[float], ys: Sequence[float], look: Look) -> None:
     """Draw a small pale mark for each sample."""
     pale: dict[str, Any] = {"color": look.colour, "markeredgewidth": 0, "alpha": 0.35}
     axis.plot(xs, ys, linestyle="", marker=look.marker, markersize=3, **pale)
 
 
 def _draw_estimates(
-    axis: "Axes",
+    axis: Axes,
     estimates: Mapping[int, Estimate | None],
     look: Look,
     theme: Theme,
@@ -151,7 +131,7 @@ def _draw_estimates(
 
 
 def draw_failures(
-    axis: "Axes",
+    axis: Axes,
     found: Mapping[Series, Mapping[int, Point]],
     looks: Mapping[Series, Look],
     places: Mapping[int, float] | None = None,
@@ -176,7 +156,7 @@ def draw_failures(
 
 
 def gain_panel(
-    axis: "Axes",
+    axis: Axes,
     gains: Sequence[tuple[Mapping[int, Estimate | None], Look, Line | None]],
     theme: Theme,
     name: str,
@@ -216,14 +196,14 @@ def scale_gains(
 
 def curve_legend(
     labels: Mapping[Series, str], looks: Mapping[Series, Look], theme: Theme
-) -> list["Artist"]:
+) -> list[Artist]:
     """Return what says which line is which."""
     from matplotlib.lines import Line2D
 
     return [Line2D([], [], label=labels[one], **look.line(theme)) for one, look in looks.items()]
 
 
-def name_line(axis: "Axes", x: float, words: str, theme: Theme) -> None:
+def name_line(axis: Axes, x: float, words: str, theme: Theme) -> None:
     """Draw an upright line that is no data, and say at its top what it is."""
     axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
     if words:

@@ -13,30 +13,6 @@ from spead_tutorial.measure.stats import FEWEST, Estimate, differs
 from spead_tutorial.results.plots.theme import NAMES
 from spead_tutorial.results.units import size, times
 
-__all__ = [
-    "NO_DIFFERENCE",
-    "Point",
-    "Value",
-    "bare_name",
-    "caption",
-    "ends",
-    "faults",
-    "fill",
-    "gain",
-    "gain_each",
-    "gained",
-    "gains",
-    "highest",
-    "is_bare",
-    "over_sizes",
-    "points",
-    "rate",
-    "require",
-    "strongest",
-    "told",
-    "top",
-]
-
 _Place = TypeVar("_Place")
 Value = Callable[[Sample], float | None]
 

@@ -5,7 +5,7 @@ import dataclasses
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spead_tutorial.chapters.catalogue import (
     BESIDE_LADDER,
@@ -17,15 +17,10 @@ from spead_tutorial.chapters.catalogue import (
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import facts
-from spead_tutorial.results.plots.render import Drawn, Line, mark, say
+from spead_tutorial.results.plots.render import Axes, Drawn, Line, mark, say
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, count_down, write
 from spead_tutorial.results.plots.theme import MARKERS, NAMES, Theme
 from spead_tutorial.results.units import size
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["Step", "draw_steps", "ladder"]
 
 #: Whose a bar is.
 _WHO = {**NAMES, "spead2": "spead2", "limit": "bare system calls"}
@@ -99,9 +94,7 @@ def _places(panels: Sequence[Sequence[Step]]) -> list[tuple[str, str]]:
     return list(dict.fromkeys((one.title, one.note) for steps in longest_first for one in steps))
 
 
-def _name_steps(
-    axis: "Axes", names: Sequence[tuple[str, str]], inches: float, theme: Theme
-) -> None:
+def _name_steps(axis: Axes, names: Sequence[tuple[str, str]], inches: float, theme: Theme) -> None:
     """Write on the left what the steps are: two lines of words at most."""
     left, columns = _NARROW_NAMES if theme.is_narrow else _NAMES
     for row, (title, note) in enumerate(names):
@@ -114,7 +107,7 @@ def _name_steps(
 
 
 def _draw_step(
-    axis: "Axes",
+    axis: Axes,
     step: Step,
     lanes: Mapping[str, float],
     middle: float,
@@ -151,7 +144,7 @@ def _draw_step(
         _write(axis, y, low, high, one_said, theme)
 
 
-def _write(axis: "Axes", y: float, low: float, high: float, words: str, theme: Theme) -> None:
+def _write(axis: Axes, y: float, low: float, high: float, words: str, theme: Theme) -> None:
     """Write behind the end of a bar, or within it where there is no room."""
     inches = axis.get_position().width * theme.width / axis.get_xlim()[1]
     needed = _LETTER * len(words) + _MARGIN
@@ -170,7 +163,7 @@ def _line(step: Step, role: str) -> Line:
 
 
 def _draw_bar(
-    axis: "Axes", y: float, estimate: Estimate, line: Line, point: facts.Point, theme: Theme
+    axis: Axes, y: float, estimate: Estimate, line: Line, point: facts.Point, theme: Theme
 ) -> None:
     """Draw a pale bar that ends in its median and interval."""
     colour = theme.colours[line.role]

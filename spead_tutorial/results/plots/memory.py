@@ -4,21 +4,16 @@
 import dataclasses
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import bars, curves, facts
-from spead_tutorial.results.plots.render import TIMES, Drawn, Line, say
+from spead_tutorial.results.plots.render import TIMES, Axes, Drawn, Line, say
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, name_panel
 from spead_tutorial.results.plots.theme import NAMES, Theme, looks, role_of
 from spead_tutorial.results.units import number, size, times
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["causes", "memory"]
 
 #: Programs, and the sweep that runs them.
 _BEFORE, _AFTER = "tut_8_send_heap_size", "tut_8_send_reuse_memory"
@@ -81,9 +76,7 @@ def _before(series: Series) -> Series:
     return dataclasses.replace(series, program=_BEFORE)
 
 
-def _scale(
-    axes: Sequence["Axes"], sizes: Sequence[int], recording: Recording, theme: Theme
-) -> None:
+def _scale(axes: Sequence[Axes], sizes: Sequence[int], recording: Recording, theme: Theme) -> None:
     """Give the panels their scales, and draw the machine's caches in all of them."""
     for axis in axes:
         name = curves.SIZE if axis is axes[-1] else None

@@ -11,8 +11,6 @@ from spead_tutorial.results.plots.render import PACKET, Drawn, Line
 from spead_tutorial.results.plots.sheet import FAINT, Sheet
 from spead_tutorial.results.plots.theme import NAMES, Theme, looks, role_of
 
-__all__ = ["packet_sizes"]
-
 _CHAPTER = find_chapter("6")
 _OURS = {Series(OURS, language, _CHAPTER.name): NAMES[language] for language in MEASURED}
 _ALL = _OURS | {Series("ceiling", "c", "ceiling", "two threads"): "bare calls: two threads"}

@@ -3,7 +3,6 @@
 
 import statistics
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure import search
@@ -17,15 +16,10 @@ from spead_tutorial.results.plots.bars import (
     label_height,
     part_legend,
 )
-from spead_tutorial.results.plots.render import Drawn, Line, mark, say
+from spead_tutorial.results.plots.render import Axes, Drawn, Line, mark, say
 from spead_tutorial.results.plots.sheet import Sheet, count_down, panels
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.units import number, percent, size
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["lost", "where"]
 
 #: The work of a heap: its parts, and how they are drawn.
 _GROUPS: Mapping[str, tuple[tuple[str, ...], PartLook]] = {
@@ -98,7 +92,7 @@ def _name(program: str, language: str) -> str:
     return f"Chapter {find_chapter(program).number}, {NAMES[language]}"
 
 
-def _draw_thread(axis: "Axes", y: float, kind: Kind, thread: Thread, theme: Theme) -> None:
+def _draw_thread(axis: Axes, y: float, kind: Kind, thread: Thread, theme: Theme) -> None:
     shares, left = _work(thread), 0.0
     name = f"{_name(kind.program, kind.language)}, {'program' if thread.own else 'stream'}"
     for part, estimate in thread.parts.items():  # those of a kind stand together

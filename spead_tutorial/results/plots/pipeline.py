@@ -2,21 +2,16 @@
 """Chapter 5: what overlapping gains over sending in turns, with each kind of samples."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Series, joined
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import bars, facts
-from spead_tutorial.results.plots.render import Drawn, say
+from spead_tutorial.results.plots.render import Axes, Drawn, say
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, panels, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.units import size, times
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["pipeline"]
 
 _OVERLAPPED = "tut_5_send_pipeline"
 #: Where its samples are of a kind: the program that sends in turns, and the other one's variant.
@@ -98,7 +93,7 @@ def _found(recording: Recording) -> _Pairs:
 
 
 def _draw(
-    axis: "Axes",
+    axis: Axes,
     y: float,
     one: Estimate | None,
     point: facts.Point,

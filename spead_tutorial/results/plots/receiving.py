@@ -5,7 +5,6 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from statistics import median
-from typing import TYPE_CHECKING
 
 from spead_tutorial.chapters.catalogue import CHAINED, MEASURED, RECEIVERS
 from spead_tutorial.measure import search, stats
@@ -13,15 +12,10 @@ from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import curves, facts
 from spead_tutorial.results.plots.ladder import Step, draw_steps
-from spead_tutorial.results.plots.render import PERCENT, RATE, Drawn, Line, mark, say
+from spead_tutorial.results.plots.render import PERCENT, RATE, Axes, Drawn, Line, mark, say
 from spead_tutorial.results.plots.sheet import Sheet, name_panel, panels
 from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_of
 from spead_tutorial.results.units import bytes_text, number, size, thousands
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["loss", "receivers_ladder", "receiving"]
 
 #: The socket is filled while the receiver is stopped: what is timed is the receiver alone.
 _HOW = "receive", "in turns"
@@ -260,7 +254,7 @@ def _share(one: Sample) -> float:
     return 100 * (one.received_dropped or 0) / (one.packets or 1)
 
 
-def _scales(axis: "Axes", rates: Sequence[float], step: int) -> None:
+def _scales(axis: Axes, rates: Sequence[float], step: int) -> None:
     low, high = min(rates, default=500.0), max(rates, default=2000.0)
     axis.set_xscale("log", base=2)
     axis.set_xlim(low / 1.3, high * 1.3)
@@ -274,7 +268,7 @@ def _scales(axis: "Axes", rates: Sequence[float], step: int) -> None:
 
 
 def _draw_losses(
-    axis: "Axes",
+    axis: Axes,
     series: Series,
     runs: Sequence[Sample],
     found: Estimate | None,

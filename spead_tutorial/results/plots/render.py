@@ -19,32 +19,13 @@ from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.theme import LIGHT, Theme, darkened
 from spead_tutorial.results.units import bytes_text, number, size, times
 
+# Matplotlib is imported when something is drawn; here is what types call its classes.
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "PACKET",
-    "PERCENT",
-    "RATE",
-    "TIMES",
-    "Draw",
-    "Drawn",
-    "Line",
-    "MissingError",
-    "Rendered",
-    "in_words",
-    "joined",
-    "mark",
-    "points_of",
-    "render",
-    "render_both",
-    "require",
-    "save",
-    "save_for_site",
-    "say",
-    "where_on_x",
-]
+    from matplotlib.artist import Artist as Artist
+    from matplotlib.axes import Axes as Axes
+    from matplotlib.figure import Figure as Figure
+else:
+    Artist = Axes = Figure = Any
 
 _POINT, _WORDS = "point ", "words "
 _SPEED = "MB/s"
@@ -68,32 +49,32 @@ class Line:
     over: str = ""  # what it is over: `PACKET`, `RATE`, or by default the size of heaps
 
 
-def mark(axis: "Axes", x: float, y: float, line: Line, size: float, estimate: Estimate) -> None:
+def mark(axis: Axes, x: float, y: float, line: Line, size: float, estimate: Estimate) -> None:
     """Note a point at data coordinates of a panel, without drawing anything."""
     ends = (float(f"{end:.9g}") for end in (estimate.median, estimate.low, estimate.high))
     _note(axis, _POINT, [dataclasses.asdict(line), [size, *ends, estimate.n]], x, y)
 
 
-def say(axis: "Axes", name: str, words: str) -> None:
+def say(axis: Axes, name: str, words: str) -> None:
     """Note something that a panel shows of a line, and that is no point."""
     _note(axis, _WORDS, [name, words])
 
 
-def _note(axis: "Axes", kind: str, facts: list[Any], x: float = 0.0, y: float = 0.0) -> None:
+def _note(axis: Axes, kind: str, facts: list[Any], x: float = 0.0, y: float = 0.0) -> None:
     from matplotlib.lines import Line2D
 
     where: Any = {"transform": axis.transData, "visible": False, "gid": kind + json.dumps(facts)}
     axis.figure.add_artist(Line2D([x], [y], **where))
 
 
-def _noted(figure: "Figure", *kinds: str) -> Iterator[tuple[Any, Any, Any]]:
+def _noted(figure: Figure, *kinds: str) -> Iterator[tuple[Any, Any, Any]]:
     """Yield what was noted, and the artist that lies where it was noted."""
     for artist in figure.findobj(lambda one: (one.get_gid() or "").startswith(kinds)):
         first, second = json.loads((artist.get_gid() or "").partition(" ")[2])
         yield first, second, artist
 
 
-def points_of(figure: "Figure") -> list[tuple[dict[str, Any], list[float]]]:
+def points_of(figure: Figure) -> list[tuple[dict[str, Any], list[float]]]:
     """Return what was marked: its line, and size, median, ends, rounds, and parts of the picture.
 
     The last two are how far it is from the left and from the top.
@@ -125,7 +106,7 @@ def joined(*pictures: list[tuple[dict[str, Any], list[float]]]) -> str:
     return f'{{"lines": [\n{names}\n],\n"points": [\n{rows}\n]}}\n'
 
 
-def in_words(figure: "Figure", last_first: bool) -> str:
+def in_words(figure: Figure, last_first: bool) -> str:
     """Return a sentence for each line, with all its values, in the order in which they are drawn.
 
     What was drawn last is on top, and may come first; gains are behind the rates.
@@ -165,7 +146,7 @@ def _value(line: Mapping[str, Any], median: float, low: float, high: float) -> s
 # Bytes
 
 #: A figure, its title, and its description in words and numbers.
-Drawn: TypeAlias = tuple["Figure", str, str]
+Drawn: TypeAlias = tuple[Figure, str, str]
 #: What draws a picture: a function of a `Recording` and a `Theme` that returns a figure of
 #: Matplotlib's, its title (str), and its description in words and numbers (str).
 Draw: TypeAlias = Callable[[Recording, Theme], Drawn]
@@ -244,7 +225,7 @@ def _drawn(draw: Draw, recording: Recording, theme: Theme) -> Iterator[Drawn]:
         yield draw(recording, theme)
 
 
-def _svg(figure: "Figure", title: str, description: str) -> bytes:
+def _svg(figure: Figure, title: str, description: str) -> bytes:
     out = io.StringIO()
     # The stream's newlines and no date: nothing that differs from one time to the next.
     figure.savefig(out, format="svg", metadata={"Date": None})
@@ -252,7 +233,7 @@ def _svg(figure: "Figure", title: str, description: str) -> bytes:
     return _described(out.getvalue(), title, words).encode()
 
 
-def _png(figure: "Figure") -> bytes:
+def _png(figure: Figure) -> bytes:
     from PIL import Image  # matplotlib needs it too
 
     drawn, out = io.BytesIO(), io.BytesIO()

@@ -8,27 +8,11 @@ import dataclasses
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from spead_tutorial.results.plots.render import Drawn, in_words
+from spead_tutorial.results.plots.render import Artist, Axes, Drawn, Figure, in_words
 from spead_tutorial.results.plots.theme import WIDTH, Theme
 from spead_tutorial.results.units import gigabits, megabytes, thousands
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-__all__ = [
-    "FAINT",
-    "Sheet",
-    "Slot",
-    "count_down",
-    "name_panel",
-    "panels",
-    "rate_axis",
-    "write",
-]
 
 #: Size in points of what is not the most important.
 FAINT = 9
@@ -56,7 +40,7 @@ class Sheet:
         foot: str,
         *,
         subtitle: str = "",
-        legend: Sequence["Artist"] = (),
+        legend: Sequence[Artist] = (),
         columns: int = 2,
         below: float = 0.55,
         beside: tuple[str, str] = ("", ""),  # title and subtitle of what has the same frame
@@ -103,7 +87,7 @@ class Sheet:
         words = (what, in_words(self.figure, last_first), self._caption)
         return self.figure, self.title, " ".join(filter(None, words))
 
-    def axes(self, row: int, left: float, right: float, **more: Any) -> "Axes":
+    def axes(self, row: int, left: float, right: float, **more: Any) -> Axes:
         """Add a panel to a row: `left` and `right` are inches from the picture's sides."""
         top, height = self._tops[row]
         bottom = 1 - (top + height) / self.height
@@ -115,7 +99,7 @@ class Sheet:
         """Write at inches from the left and from the top."""
         self.figure.text(x / self.theme.width, 1 - y / self.height, text, linespacing=1.25, **more)
 
-    def legend(self, handles: Sequence["Artist"], x: float, y: float, columns: int) -> None:
+    def legend(self, handles: Sequence[Artist], x: float, y: float, columns: int) -> None:
         """Say what is what, from a point on, in inches from the left and from the top."""
         self.figure.legend(
             handles=_by_lines(handles, columns),
@@ -151,14 +135,14 @@ def _shown(foot: str, columns: int) -> str:
     return "\n".join(lines)
 
 
-def _fold(handle: "Artist") -> int:
+def _fold(handle: Artist) -> int:
     """Fold what a legend says of something, and return how many lines that adds."""
     lines = textwrap.wrap(str(handle.get_label()), _LEGEND_COLUMNS)
     handle.set_label("\n".join(lines))
     return len(lines) - 1
 
 
-def _by_lines(handles: Sequence["Artist"], columns: int) -> list["Artist"]:
+def _by_lines(handles: Sequence[Artist], columns: int) -> list[Artist]:
     """Put what is meant line by line in the order in which matplotlib fills its columns."""
     n_lines = -(-len(handles) // columns)
     full = len(handles) - columns * (n_lines - 1)
@@ -195,7 +179,7 @@ def panels(theme: Theme, count: int, sides: tuple[float, float], gap: float) -> 
 
 
 def write(
-    axis: "Axes",
+    axis: Axes,
     words: str,
     place: tuple[float, float],
     shift: tuple[float, float],
@@ -206,7 +190,7 @@ def write(
     axis.annotate(words, place, shift, xycoords=within, textcoords="offset points", **more)
 
 
-def count_down(axis: "Axes", inches: float, names: Mapping[float, str] | None = None) -> None:
+def count_down(axis: Axes, inches: float, names: Mapping[float, str] | None = None) -> None:
     """Make y count inches down a panel, with names at some of them; x has upright lines."""
     axis.set_ylim(inches, 0)
     axis.set_yticks(list(names or {}), list((names or {}).values()))
@@ -215,12 +199,12 @@ def count_down(axis: "Axes", inches: float, names: Mapping[float, str] | None = 
     axis.set_axisbelow(True)
 
 
-def name_panel(axis: "Axes", name: str, raised: float = 0.0) -> None:
+def name_panel(axis: Axes, name: str, raised: float = 0.0) -> None:
     """Say above a panel what it shows, raised by some points."""
     write(axis, name, (0, 1), (0.0, 7.0 + raised), "axes fraction", va="bottom")
 
 
-def rate_axis(axis: "Axes", theme: Theme, second: str | None, raised: float = 0.0) -> None:
+def rate_axis(axis: Axes, theme: Theme, second: str | None, raised: float = 0.0) -> None:
     """Write an axis of rates in MB/s, and the same in Gb/s on another side."""
     along = axis.yaxis if second == "right" else axis.xaxis
     along.set_major_formatter(lambda x, _: thousands(x))

@@ -3,22 +3,16 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.baselines import PEER
 from spead_tutorial.measure.records import Recording, Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
-from spead_tutorial.results.plots.render import TIMES, Drawn, Line
+from spead_tutorial.results.plots.render import TIMES, Axes, Drawn, Line
 from spead_tutorial.results.plots.sheet import Sheet, panels
 from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_of
 from spead_tutorial.results.units import number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = ["Sweep"]
 
 _HEIGHT, _BESIDE_HEIGHT, _PAIR_HEIGHT, _GAIN_HEIGHT = 2.8, 1.8, 2.3, 1.05
 _ROOM, _GAIN_ROOM, _LOWER_ROOM = 0.34, 0.38, 0.85
@@ -198,7 +192,7 @@ class Sweep:
 
 
 def _draw_gains(
-    axis: "Axes",
+    axis: Axes,
     lines: _Lines,
     look: Mapping[Series, Look],
     language: str,
@@ -219,7 +213,7 @@ def _rates(at: Mapping[str, Estimate | None]) -> str:
     return ", ".join(f"{number(float(f'{x:.3g}'))} ({name})" for name, x in known.items())
 
 
-def _draw_rates(axis: "Axes", lines: _Lines, look: Mapping[Series, Look], theme: Theme) -> None:
+def _draw_rates(axis: Axes, lines: _Lines, look: Mapping[Series, Look], theme: Theme) -> None:
     for series in reversed(list(look)):  # what the picture is about is on top
         key = next(iter(lines.points[series].values())).key
         line = Line(lines.labels[series], role_of(series), key=key)

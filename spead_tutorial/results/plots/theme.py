@@ -8,20 +8,6 @@ from typing import Any
 
 from spead_tutorial.measure.records import Series
 
-__all__ = [
-    "DARK",
-    "HATCHES",
-    "LIGHT",
-    "MARKERS",
-    "NAMES",
-    "WIDTH",
-    "Look",
-    "Theme",
-    "darkened",
-    "looks",
-    "role_of",
-]
-
 #: Inches: how wide a picture is on a page, and on a phone.
 WIDTH, _NARROW = 6.4, 3.6
 

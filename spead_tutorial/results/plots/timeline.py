@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.analysis import (
@@ -20,23 +20,10 @@ from spead_tutorial.measure.records import Recording, Spacing, Timeline, joined
 from spead_tutorial.measure.stats import Estimate, differs, gain, median
 from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.bars import part_look
-from spead_tutorial.results.plots.render import Drawn, say
+from spead_tutorial.results.plots.render import Artist, Axes, Drawn, say
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, count_down, write
 from spead_tutorial.results.plots.theme import NAMES, Theme
 from spead_tutorial.results.units import number, percent, size
-
-if TYPE_CHECKING:
-    from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-
-__all__ = [
-    "OVERLAPPED",
-    "spacing",
-    "timeline",
-    "timelines",
-    "title",
-    "way",
-]
 
 #: The two ways to send.
 _IN_TURNS, OVERLAPPED = "in turns", "overlapped"
@@ -167,7 +154,7 @@ def _title(group: Group) -> str:
     return f"{OVERLAPPED.capitalize()}, the network thread works {last}, not {first}"
 
 
-def _draw_block(axis: "Axes", run: Timeline, span: int, theme: Theme) -> None:
+def _draw_block(axis: Axes, run: Timeline, span: int, theme: Theme) -> None:
     begin, most = run.prepare_ns[_first_heaps(run)[0]], span / 1e6
 
     def inside(intervals: Sequence[Interval]) -> list[tuple[int, float, float]]:
@@ -211,14 +198,14 @@ def _fill(theme: Theme, role: str, pale: bool = False) -> dict[str, Any]:
     return {"facecolor": front, "edgecolor": colour, "linewidth": 1}
 
 
-def _patch(theme: Theme, role: str) -> "Artist":
+def _patch(theme: Theme, role: str) -> Artist:
     """Return what a legend shows of such a bar."""
     from matplotlib.patches import Patch
 
     return Patch(label=role, **_fill(theme, role))
 
 
-def _say_block(axis: "Axes", run: Timeline, span: int) -> None:
+def _say_block(axis: Axes, run: Timeline, span: int) -> None:
     """Say which heaps are begun within what is shown, and what their times are."""
     first = _first_heaps(run)[0]
     begins = [time for time in run.prepare_ns[first:] if time < run.prepare_ns[first] + span]
@@ -317,7 +304,7 @@ def _shown(runs: Sequence[Spacing]) -> str:
     )
 
 
-def _legend(theme: Theme) -> list["Artist"]:
+def _legend(theme: Theme) -> list[Artist]:
     from matplotlib.lines import Line2D
 
     look: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 12}
@@ -331,7 +318,7 @@ def _colours(theme: Theme) -> tuple[str, str]:
     return theme.colours["sending"], theme.colours["limit"]
 
 
-def _draw_rows(axis: "Axes", block: _Block, span: int, theme: Theme) -> None:
+def _draw_rows(axis: Axes, block: _Block, span: int, theme: Theme) -> None:
     low, high = -0.01 * span / 1e6, 1.01 * span / 1e6
     axis.set_xlim(low, high)
     middles = [_ROW * (place + 1) - _STROKE / 2 - 0.03 for place in range(len(block))]

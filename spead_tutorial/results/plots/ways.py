@@ -12,8 +12,6 @@ from spead_tutorial.results.plots.sheet import FAINT, Sheet
 from spead_tutorial.results.plots.theme import Theme
 from spead_tutorial.results.units import size
 
-__all__ = ["ceiling", "loopback"]
-
 # ---------------------------------------------------------------------------------------
 # All bare loops
 
