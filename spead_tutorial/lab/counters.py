@@ -26,18 +26,12 @@ _MOST_MERGED = 128
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Counters:
-    """A device's own counters; two of them subtract.
+    """A device's own counters; two of them subtract."""
 
-    Parameters
-    ----------
-    kind : str
-        Kind of the device, which says where it counts what it swallowed: ``"dummy"``,
-        ``"ifb"``, ``"veth"`` or ``"loopback"``.
-    rx_packets, rx_bytes, rx_dropped, tx_packets, tx_bytes, tx_dropped : int
-        As in ``/proc/net/dev``. Bytes include `link_header` for each packet.
-    """
-
+    #: Kind of the device, which says where it counts what it swallowed: ``"dummy"``, ``"ifb"``,
+    #: ``"veth"`` or ``"loopback"``.
     kind: str
+    #: As in ``/proc/net/dev``. Bytes include `link_header` for each packet.
     rx_packets: int
     rx_bytes: int
     rx_dropped: int
@@ -47,19 +41,12 @@ class Counters:
 
     @classmethod
     def parse(cls, table: str, device: str, kind: str) -> "Counters | None":
-        """Take a device's counters from the text of ``/proc/net/dev``.
+        """Take a device's counters from the text of ``/proc/net/dev``; None where it has none.
 
         Parameters
         ----------
-        table : str
-            The text.
-        device, kind : str
-            Name and kind of the device.
-
-        Returns
-        -------
-        Counters or None
-            None where the table does not have the device.
+        table, device, kind : str
+            The text; name and kind of the device.
         """
         for line in table.splitlines()[2:]:
             name, _, numbers = line.partition(":")
@@ -95,24 +82,14 @@ class Counters:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Accounting:
-    """What a device counted, and what it should have counted.
+    """What a device counted, and what it should have counted."""
 
-    Parameters
-    ----------
-    ok : bool
-        Whether the two agree exactly.
-    text : str
-        One line that says so, with the numbers.
-    expected_packets, expected_bytes : int
-        What was expected of the device.
-    counted_packets, counted_bytes : int
-        What it counted.
-    """
-
-    ok: bool
-    text: str
+    ok: bool  #: Whether the two agree exactly.
+    text: str  #: One line that says so, with the numbers.
+    #: What was expected of the device.
     expected_packets: int
     expected_bytes: int
+    #: What it counted.
     counted_packets: int
     counted_bytes: int
 
@@ -160,11 +137,6 @@ def accounted(
         Messages that came back: none or all.
     icmp_bytes : int
         Bytes of these errors, as `icmp_error_bytes` has it for each, headers included.
-
-    Returns
-    -------
-    Accounting
-        Exact equality, or a text that says what was expected and what was seen.
     """
     header = link_header + ip_header
     sent_packets = counted_packets - icmp_errors
@@ -190,20 +162,15 @@ def accounted(
 
 
 def icmp_error_bytes(message_bytes: int) -> int:
-    """Return how long the ICMP error is that returns a UDP message over IPv4.
+    """Return how many bytes the ICMP error has that returns a UDP message over IPv4.
 
-    It quotes the message from its IP header on, as far as 576 bytes have room for: so it is
-    for a message of 520 bytes and for all longer ones.
+    Its headers of IP (20) and ICMP (8) are included. It quotes the message from its IP header on,
+    as far as 576 bytes have room for: so it is for a message of 520 bytes and for all longer ones.
 
     Parameters
     ----------
     message_bytes : int
         Bytes of the message, the headers of UDP and IP not included.
-
-    Returns
-    -------
-    int
-        Bytes of the error, its headers of IP (20) and ICMP (8) included.
     """
     return min(_ICMP_MOST, 20 + 8 + 20 + _UDP_HEADER + message_bytes)
 
@@ -213,24 +180,12 @@ def icmp_error_bytes(message_bytes: int) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What a machine's IP layer (IPv4) counted of what arrived; two of them subtract.
+    """What a machine's IP layer (IPv4) counted of what arrived; two of them subtract."""
 
-    Parameters
-    ----------
-    packets : int
-        Datagrams that arrived whole, each packet of a merged message by itself.
-    unclaimed : int
-        Messages for a port without a receiver.
-    torn : int
-        Datagrams of which fragments were missing.
-    no_room : int
-        Messages that a socket had no room for.
-    """
-
-    packets: int
-    unclaimed: int = 0
-    torn: int = 0
-    no_room: int = 0
+    packets: int  #: Datagrams that arrived whole, each packet of a merged message by itself.
+    unclaimed: int = 0  #: Messages for a port without a receiver.
+    torn: int = 0  #: Datagrams of which fragments were missing.
+    no_room: int = 0  #: Messages that a socket had no room for.
 
     @classmethod
     def of(cls, counted: Mapping[str, Mapping[str, int]]) -> "Arrivals":
@@ -239,7 +194,7 @@ class Arrivals:
         Parameters
         ----------
         counted : mapping
-            As `LabMachine.snmp` returns it.
+            What `LabMachine.snmp` returned.
         """
         ip, octets, udp = counted["Ip"], counted["IpExt"], counted["Udp"]
         # By the bits for congestion, of which each packet has some: what else counts packets
@@ -256,36 +211,20 @@ class Arrivals:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Journey:
-    """What was counted of a sender's packets along their way to a receiver.
+    """What was counted of a sender's packets along their way to a receiver."""
 
-    Parameters
-    ----------
-    sent : int
-        Packets that the sender sent, held against its device by `accounted`.
-    received : int
-        Packets that the receiver read from its socket.
-    dropped : int
-        Messages that the socket had no room for: packets, or with `merging` runs of them.
-    lost, duplicated : int
-        Packets that were lost, or made, by what disturbed the way on purpose.
-    lost_messages : int
-        Messages that devices on the way dropped, of one packet or several.
-    arrivals : Arrivals, optional
-        What the receiver's machine counted.
-    merging : bool
-        Whether the socket may have had runs of packets in one message: it has ``UDP_GRO``.
-    sent_bytes, received_bytes : int, optional
-        Bytes of the packets, without the headers of UDP and IP.
-    """
-
-    sent: int
-    received: int
+    sent: int  #: Packets that the sender sent, held against its device by `accounted`.
+    received: int  #: Packets that the receiver read from its socket.
+    #: Messages that the socket had no room for: packets, or with `merging` runs of them.
     dropped: int = 0
+    #: Packets that were lost, or made, by what disturbed the way on purpose.
     lost: int = 0
     duplicated: int = 0
-    lost_messages: int = 0
-    arrivals: Arrivals | None = None
+    lost_messages: int = 0  #: Messages that devices on the way dropped, of one packet or several.
+    arrivals: Arrivals | None = None  #: What the receiver's machine counted.
+    #: Whether the socket may have had runs of packets in one message: it has ``UDP_GRO``.
     merging: bool = True
+    #: Bytes of the packets, without the headers of UDP and IP.
     sent_bytes: int | None = None
     received_bytes: int | None = None
 
@@ -349,11 +288,8 @@ class Journey:
     def check(self) -> Accounting:
         """Say whether all that was sent is accounted for.
 
-        Returns
-        -------
-        Accounting
-            Expected is what was sent, and made on the way; counted is what was received and
-            what is known to be lost. Where these differ, the text says where.
+        Expected is what was sent, and made on the way; counted is what was received and what is
+        known to be lost. Where these differ, the text says where.
         """
         expected = self.sent + self.duplicated
         complaint = first_complaint(self._gaps())

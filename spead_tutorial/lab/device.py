@@ -45,18 +45,13 @@ _ROOT = Path("/")
 
 
 def root_commands(kind: str | None = None) -> tuple[str, ...]:
-    """Return what a person with root types to get the same device without a lab.
+    """Return the commands of iproute2 that a person with root types to get the same device.
 
     Parameters
     ----------
     kind : str, optional
         The kind of device: one of `KINDS`. By default the first that the kernel offers, as
         far as the kernel tells; ``"dummy"`` where it does not.
-
-    Returns
-    -------
-    tuple of str
-        Commands of iproute2, to be typed one after the other.
     """
     check_kind(kind)
     kind = kind or next(filter(_is_offered, KINDS), KINDS[0])

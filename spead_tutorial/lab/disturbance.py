@@ -56,35 +56,21 @@ def fates(*, loss: float, duplicate: float, reorder: float, seed: int) -> Iterat
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Disturbed:
-    """What became of the packets that came to a disturbance, until now.
+    """What became of the packets that came to a disturbance, until now."""
 
-    Parameters
-    ----------
-    packets : int
-        Packets that came; fragments count as packets.
-    lost, duplicated, held_back : int
-        Those of them that were lost, that passed twice, and that passed after later ones.
-    overflown : int
-        Packets beyond these, that were lost because they came faster than they were read.
-    """
-
-    packets: int
+    packets: int  #: Packets that came; fragments count as packets.
+    #: Those of them that were lost, that passed twice, and that passed after later ones.
     lost: int
     duplicated: int
     held_back: int
+    #: Packets beyond these, that were lost because they came faster than they were read.
     overflown: int
 
 
 class Disturbance:
-    """What disturbs the way to a receiver; `Lab.disturbed` makes one.
+    """What disturbs the way to a receiver; `Lab.disturbed` makes one."""
 
-    Attributes
-    ----------
-    by : str
-        What does it: ``"relay"``, a process of ours.
-    """
-
-    by = "relay"
+    by = "relay"  #: What does it: a process of ours.
 
     def __init__(self, process: LabProcess, channel: socket.socket, how: dict[str, Any]) -> None:
         self._process, self._channel = process, channel
@@ -95,17 +81,12 @@ class Disturbance:
         return f"<Disturbance by {self.by}: {self._how}>"
 
     def fates(self, n: int) -> list[str]:
-        """Say what becomes of the first packets.
+        """Say what becomes of packets: ``"passed"``, ``"lost"``, ``"duplicated"``, ``"held back"``.
 
         Parameters
         ----------
         n : int
-            How many.
-
-        Returns
-        -------
-        list of str
-            Of each ``"passed"``, ``"lost"``, ``"duplicated"`` or ``"held back"``.
+            Of how many, the first ones.
         """
         return list(itertools.islice(fates(**self._how), n))
 

@@ -57,12 +57,8 @@ class Lab(LabMachine):
 
     Attributes
     ----------
-    kind : str
-        The kind of device that was made.
-    device : str
-        Its name.
     mtu : int
-        Its MTU in bytes.
+        The device's MTU in bytes.
     address, port : str, int
         Where to send to, from a program or a socket in the lab.
     address6 : str or None
@@ -107,11 +103,6 @@ class Lab(LabMachine):
         name : str
             The name of the lab.
 
-        Returns
-        -------
-        Lab
-            The lab, with a helper process of this process's own in it.
-
         Raises
         ------
         LabError
@@ -155,7 +146,7 @@ class Lab(LabMachine):
         return self._receiver
 
     def socket(self, family: int = socket.AF_INET, kind: int = socket.SOCK_DGRAM) -> socket.socket:
-        """Make an unconnected UDP socket that lives in the lab, for use by this process.
+        """Make an unconnected UDP socket in the lab, not bound, for this process to use and close.
 
         Parameters
         ----------
@@ -164,24 +155,16 @@ class Lab(LabMachine):
             what the device gets.
         kind : int
             ``socket.SOCK_RAW`` for one of ``AF_PACKET`` that also sees headers of the link.
-
-        Returns
-        -------
-        socket.socket
-            The caller's, to be closed; not bound, so that it has no port yet.
         """
         return self._helper.socket(family, kind)
 
     def facts(self) -> dict[str, Any]:
         """Return what a record says of the lab; None stands for what cannot be read.
 
-        Returns
-        -------
-        dict
-            ``kind``, ``mtu`` (bytes), ``rootless``; of the device ``qdisc`` (its queue's name,
-            such as ``"noqueue"``), ``tx_queue_length`` (packets), ``gso_max_size`` (bytes),
-            ``gso_max_segs``; and ``offloads``: which of its features are on, by the names that
-            ``ethtool -k`` gives them. With a receiver, ``receiver`` is true.
+        It has ``kind``, ``mtu`` (bytes), ``rootless``; of the device ``qdisc`` (its queue's name,
+        such as ``"noqueue"``), ``tx_queue_length`` (packets), ``gso_max_size`` (bytes),
+        ``gso_max_segs``; and ``offloads``: which of its features are on, by the names that
+        ``ethtool -k`` gives them. With a receiver, ``receiver`` is true.
         """
         facts: dict[str, Any] = self._helper.request("device_facts", device=self.device)
         received = {} if self._receiver is None else {"receiver": True}
@@ -237,7 +220,8 @@ class Lab(LabMachine):
         Each packet is disturbed by itself, also those that a sender gives to the kernel in one
         message; those for groups are not. What becomes of them depends on the seed alone. It is
         made for tests: what comes faster than about a hundred thousand packets in a second may
-        be lost besides, and is counted.
+        be lost besides, and is counted. The `Disturbance` says what it did, and beforehand what it
+        does; the block ends when all that was sent has passed.
 
         Parameters
         ----------
@@ -248,12 +232,6 @@ class Lab(LabMachine):
             passes all the same.
         seed : int
             Of the random numbers that decide.
-
-        Returns
-        -------
-        Disturbance
-            Says what it did, and beforehand what it does; the block ends when all that was sent
-            has passed.
 
         Raises
         ------
@@ -278,34 +256,18 @@ class Lab(LabMachine):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class LabProbe:
-    """What this machine offers for a lab.
+    """What this machine offers for a lab."""
 
-    Parameters
-    ----------
-    kinds : tuple of str
-        The kinds of device that can be made here, in the order in which a lab tries them.
-    namespaces : bool
-        Whether this user may have network namespaces.
-    rootless : bool
-        Whether they come with a user namespace.
-    reason : str or None
-        Why there can be no lab, and what to do about it; None where there can be one.
-    """
-
+    #: The kinds of device that can be made here, in the order in which a lab tries them.
     kinds: tuple[str, ...]
-    namespaces: bool
-    rootless: bool
+    namespaces: bool  #: Whether this user may have network namespaces.
+    rootless: bool  #: Whether they come with a user namespace.
+    #: Why there can be no lab, and what to do about it; None where there can be one.
     reason: str | None
 
 
 def probe() -> LabProbe:
-    """Find out what this machine offers for a lab, in a namespace made and left for it.
-
-    Returns
-    -------
-    LabProbe
-        The kinds of device, or why there can be no lab.
-    """
+    """Find out what this machine offers for a lab, in a namespace made and left for it."""
     try:
         with Client() as helper:
             rootless = helper.request("make_namespaces")
@@ -318,12 +280,7 @@ def probe() -> LabProbe:
 
 
 def sink_path() -> Path:
-    """Return where the package's ``sink`` is, the receiver for experiments in a lab.
-
-    Returns
-    -------
-    pathlib.Path
-        A program; ``sink --help`` says what it does.
+    """Return where the package's ``sink`` is, the program that receives in experiments.
 
     Raises
     ------

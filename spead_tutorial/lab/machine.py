@@ -34,22 +34,13 @@ class LabMachine:
         self.device = device
 
     def counters(self, device: str | None = None) -> Counters:
-        """Read the counters of a device in the lab.
+        """Read the counters of a device as they are now; subtract two of them to see what happened.
 
         Parameters
         ----------
         device : str, optional
-            The lab's own device, which it is by default, or its loopback (``"lo"``).
-
-        Returns
-        -------
-        Counters
-            As they are now; subtract two of them to see what happened in between.
-
-        Raises
-        ------
-        LabError
-            For any other device.
+            The lab's own device, which it is by default, or its loopback (``"lo"``); for any
+            other a `LabError` is raised.
         """
         device = device or self.device
         table = self._helper.request("read", table="dev")
@@ -60,13 +51,10 @@ class LabMachine:
         return found
 
     def snmp(self) -> dict[str, dict[str, int]]:
-        """Read this machine's protocol counters.
+        """Read this machine's protocol counters, by protocol and name.
 
-        Returns
-        -------
-        dict of str to dict of str to int
-            By protocol and name, as in ``/proc/net/snmp`` and ``/proc/net/netstat``:
-            ``["Icmp"]["OutDestUnreachs"]``, ``["IpExt"]["InOctets"]``.
+        They are those of ``/proc/net/snmp`` and ``/proc/net/netstat``:
+        ``["Icmp"]["OutDestUnreachs"]``, ``["IpExt"]["InOctets"]``.
         """
         counted = {}
         for table in ("snmp", "netstat"):
@@ -88,7 +76,7 @@ class LabMachine:
         cwd: str | os.PathLike[str] | None = None,
         text: bool = False,
     ) -> LabProcess:
-        """Start a program in the lab.
+        """Start a program in the lab, and return it; an OSError says that it cannot be started.
 
         Parameters
         ----------
@@ -103,16 +91,6 @@ class LabMachine:
             Where it starts; by default this process's working folder.
         text : bool
             Whether pipes carry str instead of bytes.
-
-        Returns
-        -------
-        LabProcess
-            The program, which has been started.
-
-        Raises
-        ------
-        OSError
-            Where the program cannot be started, as ``subprocess.Popen`` raises it.
         """
         args = [os.fspath(arg) for arg in argv]
         if not args:
@@ -149,7 +127,7 @@ class LabMachine:
         text: bool = False,
         check: bool = False,
     ) -> subprocess.CompletedProcess[Any]:
-        """Run a program in the lab to its end.
+        """Run a program in the lab to its end, and return its status, and what was collected.
 
         Parameters
         ----------
@@ -169,11 +147,6 @@ class LabMachine:
             Whether the output is str instead of bytes.
         check : bool
             Whether a status other than 0 raises ``subprocess.CalledProcessError``.
-
-        Returns
-        -------
-        subprocess.CompletedProcess
-            Its status, and its output where that was collected.
         """
         # Files rather than pipes: nothing to pump while the program runs, so that it costs
         # no CPU during a measurement, and no limit.
@@ -221,7 +194,7 @@ class LabReceiver(LabMachine):
     def socket(
         self, port: int = PORT, *, host: str = ADDRESS, buffer_size: int | None = None
     ) -> socket.socket:
-        """Make a UDP socket that receives here, for use by this process.
+        """Make a UDP socket that receives here, for this process to use and to close.
 
         Parameters
         ----------
@@ -231,11 +204,6 @@ class LabReceiver(LabMachine):
             The address that it is bound to; that of a group it has yet to join.
         buffer_size : int, optional
             Bytes of its receive buffer. The system has a limit, see ``spead-tutorial doctor``.
-
-        Returns
-        -------
-        socket.socket
-            The caller's, to be closed.
         """
         made = self._helper.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
@@ -248,13 +216,7 @@ class LabReceiver(LabMachine):
         return made
 
     def arrivals(self) -> Arrivals:
-        """Read what has arrived at this machine, packet by packet.
-
-        Returns
-        -------
-        Arrivals
-            As of now; subtract two of them to see what arrived in between.
-        """
+        """Read what has arrived here until now; subtract two to see what arrived in between."""
         return Arrivals.of(self.snmp())
 
 

@@ -69,13 +69,7 @@ class LabProcess:
         return f"<LabProcess {self.args[0]!r} pid={self.pid} returncode={self.returncode}>"
 
     def poll(self) -> int | None:
-        """Return the exit status, or None while the program runs.
-
-        Returns
-        -------
-        int or None
-            The status, or minus the signal that ended it.
-        """
+        """Return the exit status, or minus the signal that ended it; None while it runs."""
         return self._wait(0.0)
 
     def wait(self, timeout: float | None = None) -> int:

@@ -17,7 +17,7 @@ _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 def route_device(host: str) -> str | None:
-    """Name the device out of which this process would send to a host.
+    """Name the device out of which this process would send to a host; None without a route.
 
     The kernel is asked for its route, in the network namespace of this process; nothing is
     sent (except to find the address of a host that is given by name).
@@ -26,12 +26,6 @@ def route_device(host: str) -> str | None:
     ----------
     host : str
         An address, IPv4 or IPv6, also of a multicast group, or a name.
-
-    Returns
-    -------
-    str or None
-        The device's name; ``"lo"`` for this machine's own addresses; None where there is
-        no route.
     """
     for address, scope in _addresses(host):
         if link := _link_to(address, scope):
