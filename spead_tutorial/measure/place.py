@@ -46,20 +46,11 @@ _SINK_DRAIN_S = 2.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Evidence:
-    """What others than a program saw of its packets; None is what was not counted.
+    """What others than a program saw of its packets; None is what was not counted."""
 
-    Parameters
-    ----------
-    counted : Counters or None
-        Growth of the device's counters.
-    icmp_errors : int or None
-        Messages that came back, as there was no listener.
-    received : dict or None
-        What a receiver has to say: its ``packets``, ``bytes``, ``dropped`` and whole heaps.
-    """
-
-    counted: Counters | None = None
-    icmp_errors: int | None = None
+    counted: Counters | None = None  #: Growth of the device's counters.
+    icmp_errors: int | None = None  #: Messages that came back, as there was no listener.
+    #: What a receiver has to say: its ``packets``, ``bytes``, ``dropped`` and whole heaps.
     received: dict[str, Any] | None = None
 
 
@@ -69,15 +60,9 @@ _Begun = tuple[tuple[str, int], Callable[[bool], Evidence]]
 
 @dataclasses.dataclass(slots=True)
 class Watched:
-    """A place while it is watched.
+    """A place while it is watched."""
 
-    Parameters
-    ----------
-    destination : tuple of str and int
-        Host and port to send to.
-    """
-
-    destination: tuple[str, int]
+    destination: tuple[str, int]  #: Host and port to send to.
     _look: Callable[[bool], Evidence]
     _seen: Evidence | None = None
 
@@ -104,23 +89,13 @@ class Watched:
 
 
 class Place(abc.ABC):
-    """Where programs send to; see `Device`, `Loopback`, `Unread` and `Host`.
+    """Where programs send to; see `Device`, `Loopback`, `Unread` and `Host`."""
 
-    Attributes
-    ----------
-    address, port : str, int
-        Where to send to.
-    mtu : int or None
-        Bytes, counted from the IP header; None where it is not known.
-    device, kind : str
-        What results and records call it.
-    """
-
-    address: str
-    port: int
-    mtu: int | None
-    device: str
-    kind: str
+    address: str  #: Where to send to.
+    port: int  #: The same.
+    mtu: int | None  #: Bytes, counted from the IP header; None where it is not known.
+    device: str  #: What results and records call it.
+    kind: str  #: The same.
     _lab: Lab | None = None
 
     def __repr__(self) -> str:
@@ -211,16 +186,9 @@ class Place(abc.ABC):
 
 
 class Device(Place):
-    """The device of a lab, which counts all that is sent into it.
+    """The device of a lab, which counts all that is sent into it; without a limit to its rate.
 
-    Parameters
-    ----------
-    lab : Lab
-        Whose device.
-    bits_per_s : int, optional
-        The rate at which it sends; by default without a limit.
-    again : function, optional
-        Makes the lab anew where it has died, as after an interrupt; by default it stays dead.
+    Where the lab has died, as after an interrupt, `again` makes it anew.
     """
 
     _lab: Lab
@@ -275,14 +243,8 @@ class Loopback(Place):
     received and what the socket had no room for is all that was sent. The machine's own may be
     used by others meanwhile, so that its counters prove nothing: there is the receiver alone.
 
-    Parameters
-    ----------
-    listener : str
-        One of `LISTENERS`. A slow one reads `SLOW_BYTES_PER_S`.
-    lab : Lab, optional
-        Whose loopback it is; by default the machine's.
-    port : int, optional
-        Where to listen; by default the lab's port, and any that is free without a lab.
+    There is one of `LISTENERS`, of which the slow one reads `SLOW_BYTES_PER_S`, at the lab's port;
+    without a lab at any that is free.
     """
 
     def __init__(self, listener: str = "fast", lab: Lab | None = None, port: int = 0) -> None:
@@ -357,17 +319,8 @@ class Unread(Place):
 class Host(Place):
     """A host outside a lab, where no device counts what a program sends.
 
-    Parameters
-    ----------
-    host, port : str, int
-        Where to send to.
-    allow_real_network : bool
-        Whether packets may leave through a real interface, as the user asked by name.
-
-    Raises
-    ------
-    LabError
-        For a destination that is not allowed, or not known.
+    A destination that is not known is a `LabError`, and so is one that leads through a real
+    interface, unless the user has asked for that by name.
     """
 
     def __init__(self, host: str, port: int, *, allow_real_network: bool = False) -> None:

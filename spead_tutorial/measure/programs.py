@@ -56,32 +56,16 @@ Launch = Callable[[tuple[str, int] | None], Sequence[str]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProgramOptions:
-    """What to tell a program; what is None or False is left to the program.
+    """What to tell a program; what is None or False is left to the program."""
 
-    Parameters
-    ----------
-    heaps : int, optional
-        How many heaps to send (``-n``).
-    heap_size : int, optional
-        Bytes of samples in a heap (``-H``).
-    packet_size : int, optional
-        Bytes in a packet at most, UDP and IP not counted (``-p``).
-    random : bool
-        Random samples instead of a fill (``-r``).
-    streams : int, optional
-        How many streams, each with a thread of its own (``-s``).
-    cores : str, optional
-        Cores to pin the program's thread and the stream's to, such as ``"0,1"`` (``-c``).
-    switches : tuple of str
-        Some of `spead_tutorial.chapters.catalogue.SWITCHES`, such as ``"copy"`` (``--copy``).
-    """
-
-    heaps: int | None = None
-    heap_size: int | None = None
-    packet_size: int | None = None
-    random: bool = False
-    streams: int | None = None
+    heaps: int | None = None  #: How many heaps to send (``-n``).
+    heap_size: int | None = None  #: Bytes of samples in a heap (``-H``).
+    packet_size: int | None = None  #: Bytes in a packet at most, UDP and IP not counted (``-p``).
+    random: bool = False  #: Random samples instead of a fill (``-r``).
+    streams: int | None = None  #: How many streams, each with a thread of its own (``-s``).
+    #: Cores to pin the program's thread and the stream's to, such as ``"0,1"`` (``-c``).
     cores: str | None = None
+    #: Some of `spead_tutorial.chapters.catalogue.SWITCHES`, such as ``"copy"`` (``--copy``).
     switches: tuple[str, ...] = ()
 
     def arguments(self, chapter: Chapter) -> list[str]:
@@ -161,43 +145,21 @@ def built() -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Result:
-    """A program's run, and whether what it says is so.
+    """A program's run with its report, and whether what it says is so."""
 
-    Parameters
-    ----------
-    chapter : Chapter
-        Whose program it was.
-    language : str
-        One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
-    options : ProgramOptions
-        What it was told.
-    status : int
-        Exit status, or minus the signal that ended it.
-    report : Report or None
-        What it printed; None where it printed no such thing.
-    device, kind : str
-        What it sent to; see `Place`.
-    accounting : Accounting or None
-        What was counted, and what the program claims; None where nothing counted.
-    evidence : Evidence
-        What others saw of its packets.
-    failure : str or None
-        Why there is no rate; None where there is one.
-    said : str
-        What it wrote on standard error: it may have something to say though all is well.
-    """
-
-    chapter: Chapter
-    language: str
-    options: ProgramOptions
-    status: int
-    report: Report | None
+    chapter: Chapter  #: Whose program it was.
+    language: str  #: One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
+    options: ProgramOptions  #: What it was told.
+    status: int  #: Exit status, or minus the signal that ended it.
+    report: Report | None  # what it printed; None where it printed no such thing
+    #: What it sent to; see `Place`.
     device: str
     kind: str
+    #: What was counted, and what the program claims; None where nothing counted.
     accounting: Accounting | None
-    evidence: Evidence
-    failure: str | None
-    said: str
+    evidence: Evidence  #: What others saw of its packets.
+    failure: str | None  #: Why there is no rate; None where there is one.
+    said: str  #: What it wrote on standard error: it may have something to say though all is well.
 
     @property
     def rate(self) -> float | None:
@@ -252,27 +214,12 @@ def run(
 ) -> Result:
     """Run a program to its end, and hold what it says against what others counted.
 
-    A program that cannot be told where to send to, as chapter 2's, goes to the loopback of the
-    place, and has a receiver there.
-
-    Parameters
-    ----------
-    place : Place
-        Where. Nothing else may send there meanwhile.
-    chapter, language, options
-        As for `command`, which raises what is wrong with them.
-    launch : function, optional
-        How it is started, where that is not as `command` has it.
-    timeout : float, optional
-        Seconds after which the program is ended, and has failed.
-    environment : mapping, optional
-        What its environment has besides this process's.
-
-    Raises
-    ------
-    ValueError
-        Without a listener, for packets or heaps of less than 576 bytes: how long the
-        errors are that return small messages cannot be known from what the program reports.
+    Nothing else may send to the place meanwhile. A program that cannot be told where to send to, as
+    chapter 2's, goes to the loopback of the place, and has a receiver there. It is started as
+    `command` has it, unless there is a `launch`; ended, and has failed, after `timeout` seconds;
+    and its environment has what is given besides this process's. Without a listener, packets or
+    heaps of less than 576 bytes are a ValueError: how long the errors are that return small
+    messages cannot be known from what the program reports.
     """
 
     def start(destination: tuple[str, int] | None) -> Sequence[str]:

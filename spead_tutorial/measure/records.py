@@ -142,25 +142,15 @@ def words_of(variant: str) -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Series:
-    """What makes one line of a picture: samples that differ in sizes alone.
+    """What makes one line of a picture: samples that differ in sizes alone."""
 
-    Parameters
-    ----------
-    implementation : str
-        ``"ours"``; ``"spead2"``; ``"ceiling"``, the bare system calls; or the name that was
-        given to another installation of ours.
-    language : str
-        One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
-    program : str
-        Name of the program.
-    variant : str
-        What else was different, such as ``"huge pages"``; empty for the plain program. Of several
-        words `joined` makes it.
-    """
-
+    #: ``"ours"``; ``"spead2"``; ``"ceiling"``, the bare system calls; or the name that was given to
+    #: another installation of ours.
     implementation: str
-    language: str
-    program: str
+    language: str  #: One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
+    program: str  #: Name of the program.
+    #: What else was different, such as ``"huge pages"``; empty for the plain program. Of several
+    #: words `joined` makes it.
     variant: str = ""
 
     @property
@@ -454,32 +444,16 @@ def _refuse_other_lengths(taken: Taken, names: Sequence[str]) -> None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Recording:
-    """What a file holds, in the order in which it was taken.
+    """What a file holds, in the order in which it was taken."""
 
-    Parameters
-    ----------
-    header : Header
-        The first, most often the only one.
-    samples : tuple of Sample
-        All samples, also warm-ups and failures, but those that were repeated.
-    timelines : tuple of Timeline
-        All timelines.
-    others : tuple of Header
-        Those that followed the first.
-    splits : tuple of Split
-        All splits.
-    spacings : tuple of Spacing
-        All runs of which one knows when their messages left.
-    superseded : tuple of Sample
-        Samples that failed and were repeated: later attempts took their place.
-    """
-
-    header: Header
+    header: Header  #: The first, most often the only one.
+    #: All samples, also warm-ups and failures, but those that were repeated.
     samples: tuple[Sample, ...]
-    timelines: tuple[Timeline, ...] = ()
-    others: tuple[Header, ...] = ()
-    splits: tuple[Split, ...] = ()
-    spacings: tuple[Spacing, ...] = ()
+    timelines: tuple[Timeline, ...] = ()  #: All timelines.
+    others: tuple[Header, ...] = ()  #: Those that followed the first.
+    splits: tuple[Split, ...] = ()  #: All splits.
+    spacings: tuple[Spacing, ...] = ()  #: All runs of which one knows when their messages left.
+    #: Samples that failed and were repeated: later attempts took their place.
     superseded: tuple[Sample, ...] = ()
 
     @property
@@ -510,19 +484,11 @@ class Recording:
         return min(cases.values(), default=0)
 
     def frame(self) -> "pandas.DataFrame":
-        """Return the samples as a table.
+        """Return the samples as a table of pandas', which comes with the extra ``[lab]``.
 
-        Returns
-        -------
-        pandas.DataFrame, shape (n_samples, n_fields + 1)
-            A row for each sample, also warm-ups and failures. The columns are the fields of senders
-            and receivers, with units in their names, and ``rate_bytes_per_s``; what a sample has
-            not is missing.
-
-        Raises
-        ------
-        ImportError
-            Where there is no pandas, which comes with the extra ``[lab]``.
+        It has a row for each sample, also warm-ups and failures. The columns are the fields of
+        senders and receivers, with units in their names, and ``rate_bytes_per_s``; what a sample
+        has not is missing.
         """
         import pandas
 
@@ -637,27 +603,11 @@ def _holder(folder: os.stat_result) -> str:
 
 
 def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording:
-    """Read a recording.
+    """Read a recording from a file.
 
-    Parameters
-    ----------
-    path : path
-        The file.
-    unfinished : bool
-        Whether a last line that is cut off is left out, instead of being an error.
-
-    Returns
-    -------
-    Recording
-        All of the file.
-
-    Raises
-    ------
-    RecordError
-        For a file that is cut off, or of another make, or newer than this program; for a field
-        that is not what it has to be; and where it holds the same twice.
-    OSError
-        For a file that cannot be read at all.
+    A file that is of another make, or newer than this program, is a `RecordError`, and so are a
+    field that is not what it has to be, what is there twice, and a last line that is cut off,
+    unless what is `unfinished` is to be left out. What cannot be read at all is an OSError.
     """
     name = Path(path).name
     try:

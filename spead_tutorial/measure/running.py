@@ -36,20 +36,11 @@ def signal_name(number: int) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Done:
-    """A program that has ended.
+    """A program that has ended."""
 
-    Parameters
-    ----------
-    program : str
-        What complaints call it.
-    status : int
-        Exit status, or minus the signal that ended it.
-    output, errors : str
-        What it wrote.
-    """
-
-    program: str
-    status: int
+    program: str  #: What complaints call it.
+    status: int  #: Exit status, or minus the signal that ended it.
+    #: What it wrote.
     output: str
     errors: str
 

@@ -21,23 +21,14 @@ _AT_ONCE = 1 << 20  # values that are held at once: all resamples may be more th
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Estimate:
-    """A median with its interval.
+    """A median with its interval."""
 
-    Parameters
-    ----------
-    median : float
-        In the unit of the values.
-    low, high : float
-        Ends of the 95 % bootstrap interval (of so few values as one has here, it covers the
-        truth a little less often than that); of fewer than `FEWEST` values, their range.
-    n : int
-        How many values there were.
-    """
-
-    median: float
+    median: float  #: In the unit of the values.
+    #: Ends of the 95 % bootstrap interval (of so few values as one has here, it covers the truth a
+    #: little less often than that); of fewer than `FEWEST` values, their range.
     low: float
     high: float
-    n: int
+    n: int  #: How many values there were.
 
     @property
     def spread(self) -> str:
@@ -46,18 +37,9 @@ class Estimate:
 
 
 def spread(counts: Iterable[int]) -> str:
-    """Say what the ends of several estimates are, such as those in a column of a table.
+    """Say what the ends of estimates are, of as many values each as `counts` says.
 
-    Parameters
-    ----------
-    counts : iterable of int
-        Of how many values each estimate is.
-
-    Returns
-    -------
-    str
-        ``"95 % interval"``; ``"range"`` where all have fewer values than make one; and where some
-        have, both.
+    It is ``"95 % interval"``, ``"range"`` where all have fewer values than make one, or both.
     """
     few = {n < FEWEST for n in counts}
     if few == {True, False}:
@@ -70,39 +52,15 @@ def differs(gain: Estimate) -> bool:
 
     Nothing is called faster or slower otherwise, by no other test. The interval is
     taken as it is printed, with two digits after the point.
-
-    Parameters
-    ----------
-    gain : Estimate
-        How many times as fast something is.
-
-    Returns
-    -------
-    bool
-        Whether 1 is outside of it.
     """
     return not round(gain.low, 2) <= 1 <= round(gain.high, 2)
 
 
 def median(values: Sequence[float], *, seed: int = 1) -> Estimate:
-    """Estimate the median of values, with a 95 % bootstrap interval.
+    """Estimate the median of values, of which there has to be one, in their unit.
 
-    Parameters
-    ----------
-    values : sequence of float
-        At least one.
-    seed : int
-        Of the random numbers that resampling takes: the same values give the same interval.
-
-    Returns
-    -------
-    Estimate
-        In the unit of the values.
-
-    Raises
-    ------
-    ValueError
-        Where there are no values.
+    The interval is found by resampling, for which random numbers have a `seed`: the same values
+    give the same interval.
     """
     if not len(values):
         raise ValueError("there are no values to take the median of")
@@ -133,26 +91,10 @@ def _resampled(values: Sequence[float] | np.ndarray, random: np.random.Generator
 def gain(
     before: Mapping[_Round, float], after: Mapping[_Round, float], *, seed: int = 1
 ) -> Estimate:
-    """Estimate how many times as fast something became.
+    """Estimate how many times as fast something became, by its rates in each round.
 
-    A ratio is taken within each round, so that what disturbs a whole round cancels.
-
-    Parameters
-    ----------
-    before, after : mapping to float
-        The rate in each round, by the round; rounds that only one of them has are left out.
-    seed : int
-        As for `median`.
-
-    Returns
-    -------
-    Estimate
-        Of the ratios after / before.
-
-    Raises
-    ------
-    ValueError
-        Where they have no round in common.
+    A ratio after / before is taken within each round, so that what disturbs a whole round cancels.
+    Rounds that only one of them has are left out; a ValueError says that they have none in common.
     """
     rounds = [number for number in before if number in after]
     if not rounds:
@@ -163,25 +105,9 @@ def gain(
 def ratio(before: Sequence[float], after: Sequence[float], *, seed: int = 1) -> Estimate:
     """Estimate how many times as large values have become that were not taken in one go.
 
-    What disturbs one of the two as a whole does not cancel here, and no interval shows it:
-    prefer `gain` where there are rounds.
-
-    Parameters
-    ----------
-    before, after : sequence of float
-        At least one of each.
-    seed : int
-        As for `median`.
-
-    Returns
-    -------
-    Estimate
-        Of the medians' ratio after / before.
-
-    Raises
-    ------
-    ValueError
-        Where one of them has no values.
+    It is the ratio after / before of the medians, of one value each at least. What disturbs one of
+    the two as a whole does not cancel here, and no interval shows it: prefer `gain` where there
+    are rounds.
     """
     middles = median(after, seed=seed).median / median(before, seed=seed).median
     n = min(len(before), len(after))

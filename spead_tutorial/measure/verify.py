@@ -64,18 +64,7 @@ class Report:
 
 
 def make_group(heap_size: int) -> ItemGroup:
-    """Make the two items of the chapters: ``timestamp``, and ``adc_samples``.
-
-    Parameters
-    ----------
-    heap_size : int
-        Bytes of samples in a heap.
-
-    Returns
-    -------
-    ItemGroup
-        Both items have values: zeros.
-    """
+    """Make the chapters' items: ``timestamp``, and ``adc_samples`` of `heap_size` bytes; zeros."""
     group = ItemGroup()
     group.add_item(
         0x1600, "timestamp", "Index of the first sample", shape=(), format=[("u", 40)], value=0
