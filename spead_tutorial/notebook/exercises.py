@@ -48,27 +48,13 @@ class _Question:
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class Exercise(_Question):
-    """A question whose answer is checked, and hidden until it is asked for.
+    """A question whose answer is checked, and hidden until it is asked for."""
 
-    Parameters
-    ----------
-    question : str
-        Markdown.
-    answer : object
-        The answer, or a function without arguments that finds it when it is needed.
-    tolerance : float
-        By how much a number may differ, in the answer's own unit.
-    hint : str
-        What to think about, for those whose answer is wrong.
-    explanation : str
-        Why the answer is what it is.
-    """
-
-    question: str
-    answer: Any
-    tolerance: float = 0.0
-    hint: str = ""
-    explanation: str = ""
+    question: str  #: Markdown.
+    answer: Any  #: The answer, or a function without arguments that finds it when it is needed.
+    tolerance: float = 0.0  #: By how much a number may differ, in the answer's own unit.
+    hint: str = ""  #: What to think about, for those whose answer is wrong.
+    explanation: str = ""  #: Why the answer is what it is.
 
     def check(self, answer: Any) -> None:
         """Say whether an answer is right; None is for one that has not been given."""
@@ -112,36 +98,19 @@ class Repair(_Question):
 
     A sender is a function ``send(stream, heap_size, n_heaps)``, a coroutine as a rule. Heap i of
     those that it sends, from 0, has the timestamp i, and all of its samples are i.
-
-    Parameters
-    ----------
-    place : Place
-        Where it is tried.
-    question : str
-        Markdown.
-    solution : str
-        A sender that is right, as code.
-    explanation : str
-        Why it is.
-    heap_size, n_heaps : int
-        Of the heaps whose samples are looked at: at most 127, as a sample has one byte.
-    max_heaps : int
-        Heaps that the stream takes at a time.
-    calls_per_heap : float, optional
-        Calls of the stream that it may make for each heap.
-    new_memory : int, optional
-        Heaps whose memory it may touch for the first time, when it sends ten large ones; None
-        where that is not looked at.
     """
 
-    place: Place
-    question: str
-    solution: str
-    explanation: str = ""
+    place: Place  #: Where it is tried.
+    question: str  #: Markdown.
+    solution: str  #: A sender that is right, as code.
+    explanation: str = ""  #: Why it is.
+    #: Of the heaps whose samples are looked at: at most 127, as a sample has one byte.
     heap_size: int = 8192
     n_heaps: int = 20
-    max_heaps: int = 2
-    calls_per_heap: float | None = None
+    max_heaps: int = 2  #: Heaps that the stream takes at a time.
+    calls_per_heap: float | None = None  #: Calls of the stream that it may make for each heap.
+    #: Heaps whose memory it may touch for the first time, when it sends ten large ones; None where
+    #: that is not looked at.
     new_memory: int | None = None
 
     def check(self, send: Callable[..., Any] | None) -> None:

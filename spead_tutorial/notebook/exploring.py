@@ -43,16 +43,8 @@ Choices = Sequence[Any] | Mapping[str, Any]
 def try_depth(place: Place, depth: int = 2, random: bool = True, rate: float = 0.0) -> None:
     """Send heaps of 1 MiB, and draw when the program and the network thread worked.
 
-    Parameters
-    ----------
-    place : Place
-        Where to send to.
-    depth : int
-        Heaps in flight at most: with 1, program and thread take turns.
-    random : bool
-        Whether the samples are random, or constant, which takes far less time.
-    rate : float
-        Bytes/s that the stream sends at most; 0 for no limit.
+    There are `depth` heaps in flight at most: with 1, program and thread take turns. The stream
+    sends `rate` bytes/s at most; 0 is no limit.
     """
     send = functools.partial(_send_deep, depth=depth, random=random)
     how: Any = {"heap_size": 1 << 20, "packet_size": 1472}
@@ -75,14 +67,7 @@ def try_depth(place: Place, depth: int = 2, random: bool = True, rate: float = 0
 def try_memory(place: Place, heap_size: int = 1 << 20, memory: str = "new") -> Shown:
     """Run a program of chapter 8 once, and say how fast it was, and how many page faults it met.
 
-    Parameters
-    ----------
-    place : Place
-        Where to send to.
-    heap_size : int
-        Bytes of samples in a heap.
-    memory : str
-        ``"new"`` for each heap, or ``"used again"``.
+    Its heaps have `heap_size` bytes of samples, whose memory is ``"new"`` or ``"used again"``.
     """
     if memory not in _MEMORY:
         raise ValueError(f"there is no memory {memory!r}: there is {' and '.join(_MEMORY)}")
@@ -99,15 +84,8 @@ def try_memory(place: Place, heap_size: int = 1 << 20, memory: str = "new") -> S
 def try_batches(place: Place, batch: int = 1, heap_size: int = 8192) -> Shown:
     """Send heaps in batches, and say how many calls that took, and how fast it was.
 
-    Parameters
-    ----------
-    place : Place
-        Where to send to.
-    batch : int
-        Heaps for each call. There are as many batches as 128 heaps make, used in turn, and at
-        least two, so that the number of heaps in flight does not depend on the batch.
-    heap_size : int
-        Bytes of samples in a heap.
+    There are as many batches as 128 heaps make, used in turn, and at least two, so that the number
+    of heaps in flight does not depend on the batch.
     """
     send = functools.partial(_send_batches, batch=batch)
     n_heaps, in_flight = _BYTES // heap_size, batch * _batches(batch)
@@ -178,23 +156,11 @@ async def _send_batches(stream: Any, heap_size: int, n_heaps: int, *, batch: int
 def explore(show: Callable[..., Shown], place: Place, **choices: Choices) -> list[Any] | None:
     """Show what a function shows for what the reader chooses.
 
-    Without controls to choose by, it is what it shows for the first of each; if that is a row of a
-    table, there is a row for every value of the first choice.
-
-    Parameters
-    ----------
-    show : function
-        Such as `try_depth`. Called as ``show(place, name=value, ...)``; the rows that it returns
-        become a table.
-    place : Place
-        Where to send to.
-    **choices : sequence, or mapping from str
-        What each parameter is chosen from: values, or their names and them.
-
-    Returns
-    -------
-    list or None
-        The rows, to which every choice adds one; None where it shows no rows.
+    The function is called as ``show(place, name=value, ...)``, as `try_depth` is, for each name
+    with what is chosen from its values, or from those that have names in a mapping. The rows that
+    it returns become a table, and are returned; to them every choice adds one. Without controls to
+    choose by, it is what it shows for the first of each; if that is a row, there is a row for every
+    value of the first choice.
     """
     named = {
         name: dict(of) if isinstance(of, Mapping) else {str(one): one for one in of}

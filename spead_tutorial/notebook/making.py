@@ -15,13 +15,7 @@ __all__ = ["make_group", "make_heap", "open_stream"]
 
 
 def make_heap(heap_size: int) -> Heap:
-    """Make a heap as programs send them after their first: two values, and no descriptors.
-
-    Parameters
-    ----------
-    heap_size : int
-        Bytes of samples: zeros.
-    """
+    """Make a heap as programs send them after their first: two values, and no descriptors."""
     return make_group(heap_size).get_heap(descriptors="none", data="all")
 
 
@@ -37,20 +31,9 @@ def open_stream(
 ) -> Iterator[Any]:
     """Open a stream that sends to the place, with the send buffer that programs ask for.
 
-    Parameters
-    ----------
-    place : Place
-        Where its socket is.
-    kind : class
-        ``UdpStream`` of `spead_tutorial.send` or of `spead_tutorial.send.asyncio`.
-    target : tuple of str and int, optional
-        Address and port; by default the place's.
-    thread : bool
-        Whether the stream has a thread of its own.
-    cores : tuple of int
-        What that thread is pinned to.
-    **config
-        As for `spead_tutorial.send.StreamConfig`; the rate has no limit by default.
+    Its kind is ``UdpStream`` of `spead_tutorial.send` or of `spead_tutorial.send.asyncio`. It may
+    be without a thread of its own, or have one that is pinned to some cores; the rest is as for
+    `spead_tutorial.send.StreamConfig`.
     """
     with contextlib.ExitStack() as stack:
         pool = stack.enter_context(ThreadPool(1, cores)) if thread else None

@@ -66,16 +66,9 @@ class NotebookError(RuntimeError):
 def open_place(*, loopback: bool = LOOPBACK, receiver: bool = False) -> Place:
     """Open a lab for this notebook, and say in a line that it works.
 
-    Where there can be none it says why and what to do about it, and the place is loopback. A
-    kernel has one place: a second call closes the first. It is closed when the kernel ends.
-
-    Parameters
-    ----------
-    loopback : bool
-        Whether to do without a lab also where there can be one; the environment variable
-        ``SPEAD_TUTORIAL_LOOPBACK=1`` also asks for it.
-    receiver : bool
-        Whether the lab is to have a second machine, which receives, where there can be one.
+    Where there can be none it says why and what to do about it, and the place is loopback, as it is
+    where that is asked for. With a `receiver`, the lab has a second machine where there can be one.
+    A kernel has one place: a second call closes the first. It is closed when the kernel ends.
     """
     close_place()
     two = receiver and not loopback and "veth" in probe().kinds
@@ -117,46 +110,27 @@ def heaps(n: int) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Run:
-    """A program, and what to tell it.
+    """A program, and what to tell it."""
 
-    Parameters
-    ----------
-    chapter : str
-        A chapter's number, or the name of a program: ``"10"``, ``"tut_10_send_more_heaps"``.
-    language : str
-        ``"python"`` or ``"c"``.
-    heaps : int, optional
-        How many heaps to send; `heaps` makes it less in quick mode. By default the program's own
-        number, even less in quick mode.
-    heap_size : int, optional
-        Bytes of samples in a heap.
-    packet_size : int, optional
-        Bytes in a packet at most, UDP and IP not counted.
-    random : bool
-        Random samples instead of a fill.
-    listener : str, optional
-        ``"none"``, ``"fast"`` or ``"slow"``: send over loopback, without a listener, to one
-        that reads as fast as it can, or to one that is slow. By default to the lab's device.
-    environment : mapping
-        What the program's environment has besides the kernel's.
-    variant : str
-        What tables and pictures call it, where the environment makes a difference. Words that are
-        options of the program are given to it, as ``"copy, fill"`` is. With a listener it is
-        ``"no listener"``, ``"listener"`` or ``"slow listener"``.
-    streams : int, optional
-        How many streams send at once, in a program that has the choice.
-    """
-
+    #: A chapter's number, or the name of a program: ``"10"``, ``"tut_10_send_more_heaps"``.
     chapter: str
-    language: str = "python"
+    language: str = "python"  #: ``"python"`` or ``"c"``.
+    #: How many heaps to send; `heaps` makes it less in quick mode. By default the program's own
+    #: number, even less in quick mode.
     heaps: int | None = None
-    heap_size: int | None = None
-    packet_size: int | None = None
-    random: bool = False
+    heap_size: int | None = None  #: Bytes of samples in a heap.
+    packet_size: int | None = None  #: Bytes in a packet at most, UDP and IP not counted.
+    random: bool = False  #: Random samples instead of a fill.
+    #: ``"none"``, ``"fast"`` or ``"slow"``: send over loopback, without a listener, to one that
+    #: reads as fast as it can, or to one that is slow. By default to the lab's device.
     listener: str | None = None
+    #: What the program's environment has besides the kernel's.
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
+    #: What tables and pictures call it, where the environment makes a difference. Words that are
+    #: options of the program are given to it, as ``"copy, fill"`` is. With a listener it is ``"no
+    #: listener"``, ``"listener"`` or ``"slow listener"``.
     variant: str = ""
-    streams: int | None = None
+    streams: int | None = None  #: How many streams send at once, in a program that has the choice.
 
     def __post_init__(self) -> None:
         if self.language not in LANGUAGES:
@@ -223,26 +197,11 @@ def measure(
     *,
     timelines: Iterable[Timeline] = (),
 ) -> Recording:
-    """Run programs in rounds, in each of which they come in a random order.
+    """Run programs, no two alike, in `ROUNDS` or more, in each of which they come in random order.
 
     Every one is run once before, shorter, which does not count. While it goes on, a line says
-    how far it has come, where a person is looking.
-
-    Parameters
-    ----------
-    place : Place
-        Where to send to.
-    runs : iterable of Run
-        No two alike.
-    rounds : int, optional
-        How many; by default `ROUNDS`.
-    timelines : iterable of Timeline
-        What `watch` returned: the recording also has them.
-
-    Raises
-    ------
-    NotebookError
-        Where a program fails, or its packets do not add up: it has no rate then.
+    how far it has come, where a person is looking. The recording also has the timelines that are
+    given. A `NotebookError` says that a program failed, or that its packets do not add up.
     """
     runs = list(runs)
     wanted = {run.case.name: run for run in runs}
@@ -286,17 +245,7 @@ def record(
     timelines: Iterable[Timeline] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Recording:
-    """Make a recording without samples: of timelines alone, for their picture.
-
-    Parameters
-    ----------
-    place : Place
-        Where they were taken.
-    timelines : iterable of Timeline
-        What `watch` returned.
-    settings : mapping, optional
-        What the header says of how it was measured.
-    """
+    """Make a recording without samples: of timelines alone, for their picture."""
     header = make_header(
         "notebook",
         place.facts(),
@@ -306,15 +255,7 @@ def record(
 
 
 def watch(place: Place, *, pipelined: bool, random: bool, **how: Any) -> Timeline:
-    """Send heaps as the programs of chapters 4 and 5 do, and say when each of them was where.
-
-    Parameters
-    ----------
-    place : Place
-        Where to send to.
-    pipelined, random, **how
-        As for ``spead_tutorial.measure.timeline.record``.
-    """
+    """Send heaps as the programs of chapters 4 and 5 do, and say when each of them was where."""
     try:
         return record_timeline(
             place.run, (place.address, place.port), pipelined=pipelined, random=random, **how

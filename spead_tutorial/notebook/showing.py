@@ -86,13 +86,7 @@ _MOST_SHOWN = 16
 
 
 def samples(recording: Recording, run: Run) -> list[Sample]:
-    """Return the samples of a run that count, one for each round.
-
-    Raises
-    ------
-    NotebookError
-        Where the recording has none of it.
-    """
+    """Return the samples of a run that count, one for each round; without any, `NotebookError`."""
     counted = [
         sample
         for sample in recording.samples
@@ -120,14 +114,7 @@ def _rates(recording: Recording, run: Run) -> dict[tuple[int, int], float]:
 def per_heap(recording: Recording, run: Run, *counts: str) -> float:
     """Return what a run had of something for each heap: the median of its rounds.
 
-    Parameters
-    ----------
-    recording : Recording
-        What `measure` returned.
-    run : Run
-        One that was measured.
-    *counts : str
-        Of what: attributes of a sample that were counted, such as ``"messages"``; their sum.
+    The counts are attributes of a sample, such as ``"messages"``, of which it is the sum.
     """
     counted = samples(recording, run)
     return stats.median(
@@ -140,14 +127,8 @@ def gains(
 ) -> "pandas.DataFrame":
     """Return a table of how many times as fast runs became, and of what a heap took them.
 
-    Parameters
-    ----------
-    recording : Recording
-        What `measure` returned.
-    pairs : mapping from str
-        What the table calls them, and two runs: before a change, and after it.
-    **counts : str or tuple of str
-        Columns, with underscores for spaces, and what they count, as `per_heap` takes it.
+    The pairs are of a run before a change and one after it, by what the table calls them. Of counts
+    it has columns, by names with underscores for spaces, each of what `per_heap` takes.
     """
     import pandas
 
@@ -222,15 +203,7 @@ def contents() -> None:
 
 
 def picture(draw: plots.Draw, recording: Recording) -> None:
-    """Draw a picture of a recording and show it; one over loopback says so across it.
-
-    Parameters
-    ----------
-    draw : function
-        Such as ``spead_tutorial.results.plots.ladder``.
-    recording : Recording
-        What `measure` returned.
-    """
+    """Draw a picture of a recording and show it; one over loopback says so across it."""
     from IPython.display import display
 
     drawn = plots.render_both(
@@ -250,14 +223,9 @@ def picture(draw: plots.Draw, recording: Recording) -> None:
 def draw_parts(
     title: str, bars: Mapping[str, Mapping[str, float]], note: str = "", subtitle: str = ""
 ) -> plots.Draw:
-    """Return what draws bars that are made of parts, in µs for each heap.
+    """Return what draws bars, by their names, of parts, by theirs, in µs for each heap.
 
-    Parameters
-    ----------
-    title, subtitle, note : str
-        What stands above the picture, and below it; a note may speak of ``{rounds}``.
-    bars : mapping from str
-        What stands next to each bar, and its parts: names, and µs.
+    The note, at the picture's foot, may speak of ``{rounds}``.
     """
 
     def draw(recording: Recording, theme: plots.Theme) -> Any:
@@ -285,15 +253,8 @@ def draw_parts(
 def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
     """Return what draws the rates of two programs with the size of heaps, and what is gained.
 
-    Parameters
-    ----------
-    title : str
-        What stands above the picture.
-    sweep : str
-        The harness's sweep that measures the same at length.
-    **programs : str
-        Two names of programs: that after a change, and that before it, by what the picture calls
-        them, with underscores for spaces. Both are drawn in Python and in C.
+    They are that after a change, and that before it, by what the picture calls them, with
+    underscores for spaces. The harness's sweep measures the same at length.
     """
     (after, _), (before, _) = programs.items()
     lines = {
@@ -330,13 +291,7 @@ def _marked(draw: plots.Draw) -> plots.Draw:
 
 
 def median_ms(intervals: Sequence[Interval]) -> float:
-    """Return how long it takes, in ms: the median of several times.
-
-    Parameters
-    ----------
-    intervals : sequence of tuple of int
-        Begin and end of each, in ns, such as ``analysis.preparing`` returns.
-    """
+    """Return the median of how long intervals last, in ms: each is a begin and an end in ns."""
     return stats.median([(end - begin) / 1e6 for begin, end in intervals]).median
 
 
@@ -346,25 +301,13 @@ def _period_ms(one: Timeline) -> float:
 
 
 def overlapping(one: Timeline) -> int:
-    """Return how many heaps were still being sent when the next one was begun.
-
-    Parameters
-    ----------
-    one : Timeline
-        What `watch` returned.
-    """
+    """Return how many heaps were still being sent when the next one was begun."""
     pairs = zip(one.last_packet_ns, one.prepare_ns[1:], strict=False)
     return sum(begun < sent for sent, begun in pairs)
 
 
 def time_shares(**timelines: Timeline) -> "pandas.DataFrame":
-    """Return what the time of each run went to, as a table.
-
-    Parameters
-    ----------
-    **timelines : Timeline
-        Runs by what the table calls them, with underscores for spaces.
-    """
+    """Return a table of what the time of runs went to, by names with underscores for spaces."""
     import pandas
 
     rows = {}
@@ -386,11 +329,6 @@ def predict_overlap(before: Timeline, after: Timeline) -> None:
 
     By the model, a heap in turns takes as long as preparing and sending it, and overlapped as the
     longer of the two.
-
-    Parameters
-    ----------
-    before, after : Timeline
-        A run in turns, and one that overlaps.
     """
     parts = median_ms(preparing(before)), median_ms(sending(before))
     print(f"Preparing takes {parts[0]:.2f} ms, and sending {parts[1]:.2f} ms.")
@@ -462,15 +400,8 @@ def packet(
 ) -> None:
     """Show a packet as a table: where, which bytes, what they are, and what they say.
 
-    Parameters
-    ----------
-    data : bytes-like, or sequence of Field
-        A packet, or what `spead_tutorial.wire.dissect_heap` made of one, which knows of
-        the heap's other packets.
-    names : mapping from int to str, optional
-        Names of items by their id.
-    title : str
-        What stands above; by default how long it is.
+    It is bytes, or what `spead_tutorial.wire.dissect_heap` made of them, which knows of the heap's
+    other packets. Items have names by their id.
     """
     from IPython.display import display
 

@@ -44,49 +44,31 @@ _PR_SET_THP_DISABLE = 41
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial:
-    """What a sender did; made by `try_sender`.
+    """What a sender did; made by `try_sender`."""
 
-    Parameters
-    ----------
-    failure : str or None
-        Why it did not come to its end, or which call failed unseen; None where all went well.
-        If there is one, nothing else is known but what it printed.
-    calls : int
-        How often it called its stream to send.
-    in_flight : int
-        Of how many of these calls heaps were under way when one was made, that one included: the
-        median.
-    unfinished : int
-        Futures that were not done when it came back.
-    elapsed_ns : int
-        From its call until its last heap was sent, in ns.
-    page_faults, page_size : int
-        Page faults meanwhile, and bytes of a page.
-    heaps, packets, messages, send_calls : int
-        What its stream counted, as in `spead_tutorial.send.StreamStats`.
-    arrived : list of bytes, optional
-        The packets that arrived; None where it sent to the place, which has no receiver.
-    times : mapping, optional
-        When each heap was where, by the names of `spead_tutorial.measure.records.Timeline`; None
-        where that was not asked for.
-    said : str
-        What it printed.
-    """
-
+    #: Why it did not come to its end, or which call failed unseen; None where all went well. If
+    #: there is one, nothing else is known but what it printed.
     failure: str | None
-    calls: int = 0
+    calls: int = 0  #: How often it called its stream to send.
+    #: Of how many of these calls heaps were under way when one was made, that one included: the
+    #: median.
     in_flight: int = 0
-    unfinished: int = 0
-    elapsed_ns: int = 0
+    unfinished: int = 0  #: Futures that were not done when it came back.
+    elapsed_ns: int = 0  #: From its call until its last heap was sent, in ns.
+    #: Page faults meanwhile, and bytes of a page.
     page_faults: int = 0
     page_size: int = 0
+    #: What its stream counted, as in `spead_tutorial.send.StreamStats`.
     heaps: int = 0
     packets: int = 0
     messages: int = 0
     send_calls: int = 0
+    # The packets that arrived; None where it sent to the place, which has no receiver.
     arrived: list[bytes] | None = None
+    #: When each heap was where, by the names of `spead_tutorial.measure.records.Timeline`; None
+    #: where that was not asked for.
     times: dict[str, list[int]] | None = None
-    said: str = ""
+    said: str = ""  #: What it printed.
 
 
 def try_sender(
@@ -104,30 +86,13 @@ def try_sender(
 ) -> Trial:
     """Call a function that sends heaps, in a process of its own, and say what it did.
 
-    Parameters
-    ----------
-    place : Place
-        Where to send to.
-    send : function
-        Called as ``send(stream, heap_size, n_heaps)`` with a stream of
-        `spead_tutorial.send.asyncio`; what it returns is awaited. It may use what the notebook
-        has defined.
-    heap_size, n_heaps : int
-        What it is told: bytes of samples in a heap, and how many heaps to send.
-    packet_size, max_heaps, rate
-        As for `spead_tutorial.send.StreamConfig`; `packet_size` is ``max_packet_size`` there.
-    receive : bool
-        Whether to send to a receiver on the place's loopback, which keeps the packets.
-    small_pages : bool
-        Whether the kernel may give it no huge pages, so that page faults are the same everywhere.
-    watch : bool
-        Whether to note when each heap was prepared and sent.
-
-    Raises
-    ------
-    NotebookError
-        Where the sender cannot be tried at all, or the lab's device counted other messages than
-        the stream did.
+    It is called as ``send(stream, heap_size, n_heaps)`` with a stream of
+    `spead_tutorial.send.asyncio`, which is as `packet_size`, `max_heaps` and `rate` say; what it
+    returns is awaited. It may use what the notebook has defined. It sends to the place, or, to
+    `receive` the packets, to a receiver on its loopback. With `small_pages` the kernel gives it no
+    huge ones, so that page faults are the same everywhere; and `watch` notes when each heap was
+    prepared and sent. A `NotebookError` says that the sender cannot be tried at all, or that the
+    lab's device counted other messages than the stream did.
     """
     job: dict[str, Any] = {
         "send": send,
