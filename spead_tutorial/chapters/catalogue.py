@@ -38,34 +38,20 @@ SWITCHES = ("copy", "small pages", "fill")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Chapter:
-    """A chapter that has a program.
+    """A chapter that has a program."""
 
-    Parameters
-    ----------
-    number : int
-        Its number; those that are missing are of `RECEIVERS`.
-    name : str
-        Name of its programs: ``name`` in C and in C++, ``name.py`` in Python.
-    title : str
-        What it is about.
-    change : str
-        What its programs do that those of the chapter before did not.
-    accepted : str
-        A letter for each option of the programs (n, H, p, r, s, c), z for all of `SWITCHES`, and d
-        for a destination.
-    heaps, heap_size, packet_size : int
-        What its programs do when they are not told otherwise; sizes in bytes. A packet size of 0
-        is what the route to the destination takes in one piece.
-    """
-
-    number: int
-    name: str
-    title: str
-    change: str
+    number: int  #: Its number; those that are missing are of `RECEIVERS`.
+    name: str  #: Name of its programs: ``name`` in C and in C++, ``name.py`` in Python.
+    title: str  #: What it is about.
+    change: str  #: What its programs do that those of the chapter before did not.
+    #: A letter for each option of the programs (n, H, p, r, s, c), z for all of `SWITCHES`, and d
+    #: for a destination.
     accepted: str
-    heaps: int
+    #: What its programs do when they are not told otherwise; sizes in bytes. A packet size of 0 is
+    #: what the route to the destination takes in one piece.
+    heaps: int = 10000
     heap_size: int = 1 << 20
-    packet_size: int = 1472
+    packet_size: int = 9000
 
     @property
     def takes_destination(self) -> bool:
@@ -90,17 +76,12 @@ class Chapter:
 
 
 def switch_flag(word: str) -> str:
-    """Return an option as one types it.
+    """Return an option as one types it, such as ``"--small-pages"``.
 
     Parameters
     ----------
     word : str
         One of `SWITCHES`.
-
-    Returns
-    -------
-    str
-        Such as ``"--small-pages"``.
     """
     return "--" + word.replace(" ", "-")
 
@@ -114,6 +95,7 @@ CHAPTERS = (
         "ten heaps of random samples, at most 100 MB/s",
         "",
         heaps=10,
+        packet_size=1472,
     ),
     Chapter(
         4,
@@ -122,6 +104,7 @@ CHAPTERS = (
         "no limit to the rate, a clock around the loop",
         "nHcd",
         heaps=100,
+        packet_size=1472,
     ),
     Chapter(
         5,
@@ -130,24 +113,11 @@ CHAPTERS = (
         "a heap is prepared while the last one is sent",
         "nHrcd",
         heaps=100,
+        packet_size=1472,
     ),
+    Chapter(6, "tut_6_send_pktsize", "Bigger packets", "packets of 9000 bytes", "npd"),
     Chapter(
-        6,
-        "tut_6_send_pktsize",
-        "Bigger packets",
-        "packets of 9000 bytes",
-        "npd",
-        heaps=10000,
-        packet_size=9000,
-    ),
-    Chapter(
-        8,
-        "tut_8_send_reuse_memory",
-        "Reuse memory",
-        "two buffers in turn, no new memory",
-        "nHpd",
-        heaps=10000,
-        packet_size=9000,
+        8, "tut_8_send_reuse_memory", "Reuse memory", "two buffers in turn, no new memory", "nHpd"
     ),
     Chapter(
         10,
@@ -155,17 +125,9 @@ CHAPTERS = (
         "Reuse heaps",
         "1 MiB in flight, heap objects built once",
         "nHpd",
-        heaps=10000,
-        packet_size=9000,
     ),
     Chapter(
-        11,
-        "tut_11_send_batch_heaps",
-        "Batches of heaps",
-        "one call for 512 KiB of heaps",
-        "nHpd",
-        heaps=10000,
-        packet_size=9000,
+        11, "tut_11_send_batch_heaps", "Batches of heaps", "one call for 512 KiB of heaps", "nHpd"
     ),
     Chapter(
         13,
@@ -173,8 +135,6 @@ CHAPTERS = (
         "Send where the data is hot",
         "one thread fills a batch, and sends it",
         "nHpd",
-        heaps=10000,
-        packet_size=9000,
     ),
     Chapter(
         14,
@@ -182,8 +142,6 @@ CHAPTERS = (
         "A stream for each core",
         "a stream and a thread for each core, one sequence of heaps",
         "nHpsd",
-        heaps=10000,
-        packet_size=9000,
     ),
     Chapter(
         15,
@@ -191,8 +149,6 @@ CHAPTERS = (
         "Zero-copy",
         "a recording that the kernel reads in place",
         "nHpzd",
-        heaps=10000,
-        packet_size=9000,
     ),
     Chapter(
         16,
@@ -200,7 +156,6 @@ CHAPTERS = (
         "Equal packets and the path's MTU",
         "equal packets, as large as the route takes",
         "nHpd",
-        heaps=10000,
         packet_size=0,
     ),
 )
@@ -215,6 +170,7 @@ STEPS: tuple[Chapter, ...] = (
         "constant samples instead of random ones",
         "nHcd",
         heaps=100,
+        packet_size=1472,
     ),
     Chapter(
         5,
@@ -223,6 +179,7 @@ STEPS: tuple[Chapter, ...] = (
         "an asynchronous call, waited for at once",
         "nHrcd",
         heaps=100,
+        packet_size=1472,
     ),
     Chapter(
         8,
@@ -230,26 +187,14 @@ STEPS: tuple[Chapter, ...] = (
         "Heaps of any size",
         "heaps of any size, each in new memory",
         "nHpd",
-        heaps=10000,
-        packet_size=9000,
     ),
-    Chapter(
-        10,
-        "tut_10_send_more_heaps",
-        "More heaps in flight",
-        "1 MiB in flight",
-        "nHpd",
-        heaps=10000,
-        packet_size=9000,
-    ),
+    Chapter(10, "tut_10_send_more_heaps", "More heaps in flight", "1 MiB in flight", "nHpd"),
     Chapter(
         11,
         "tut_11_send_list_of_heaps",
         "A list of heaps",
         "one call for 512 KiB of heaps, listed anew each time",
         "nHpd",
-        heaps=10000,
-        packet_size=9000,
     ),
     Chapter(
         13,
@@ -257,8 +202,6 @@ STEPS: tuple[Chapter, ...] = (
         "No thread",
         "chapter 10, sent by the thread that fills",
         "nHpd",
-        heaps=10000,
-        packet_size=9000,
     ),
 )
 
@@ -268,27 +211,14 @@ PROGRAMS = (*CHAPTERS, *STEPS)
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Receiver:
-    """A chapter that has a program which receives: no rate of its own is measured or chained.
+    """A chapter that has a program which receives: no rate of its own is measured or chained."""
 
-    Parameters
-    ----------
-    number : int
-        Its number.
-    name : str
-        Name of its programs, as of a `Chapter`.
-    title : str
-        What it is about.
-    change : str
-        What its programs do that those of the receiver before did not.
-    accepted : str
-        A letter for each option of the programs besides -t: H, which is told what the sender's
-        heaps have, b, and s.
-    """
-
-    number: int
-    name: str
-    title: str
-    change: str
+    number: int  #: Its number.
+    name: str  #: Name of its programs, as of a `Chapter`.
+    title: str  #: What it is about.
+    change: str  #: What its programs do that those of the receiver before did not.
+    #: A letter for each option of the programs besides -t: H, which is told what the sender's heaps
+    #: have, b, and s.
     accepted: str = ""
 
     @property
@@ -300,10 +230,7 @@ class Receiver:
 #: The chapters that receive, in their order.
 RECEIVERS = (
     Receiver(
-        3,
-        "tut_3_recv",
-        "A first receiver",
-        "receives heaps, and prints values as they arrive",
+        3, "tut_3_recv", "A first receiver", "receives heaps, and prints values as they arrive"
     ),
     Receiver(
         7,
@@ -319,11 +246,7 @@ RECEIVERS = (
         "Hb",
     ),
     Receiver(
-        12,
-        "tut_12_recv_chunks",
-        "Chunks",
-        "small heaps are gathered in chunks of about 1 MiB",
-        "H",
+        12, "tut_12_recv_chunks", "Chunks", "small heaps are gathered in chunks of about 1 MiB", "H"
     ),
     Receiver(
         17,
@@ -346,21 +269,11 @@ CHAINED = RECEIVERS[:4]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Rung:
-    """A program at the setting at which its gain is chained with those of the others.
+    """A program at the setting at which its gain is chained with those of the others."""
 
-    Parameters
-    ----------
-    program : str
-        Its name.
-    mebibytes : int
-        How much it sends in about half a second.
-    heap_size : int
-        Bytes of samples in a heap.
-    """
-
-    program: str
-    mebibytes: int
-    heap_size: int = 1 << 20
+    program: str  #: Its name.
+    mebibytes: int  #: How much it sends in about half a second.
+    heap_size: int = 1 << 20  #: Bytes of samples in a heap.
 
     @property
     def packet_size(self) -> int:
@@ -407,11 +320,6 @@ def find_chapter(text: str) -> Chapter:
     text : str
         Such as ``"10"``, ``"tut_10_send_reuse_heaps"``, ``"tut_send_2"`` (an older name of 5).
 
-    Returns
-    -------
-    Chapter
-        One of `CHAPTERS` or `STEPS`.
-
     Raises
     ------
     ValueError
@@ -430,17 +338,12 @@ def find_chapter(text: str) -> Chapter:
 
 
 def find_receiver(text: str) -> Receiver | None:
-    """Look a chapter that receives up by its number or its name.
+    """Look a chapter that receives up by its number or its name; None where there is none.
 
     Parameters
     ----------
     text : str
         Such as ``"3"`` or ``"tut_3_recv"``.
-
-    Returns
-    -------
-    Receiver or None
-        One of `RECEIVERS`; None where there is none.
     """
     wanted = text.strip().removesuffix(".py")
     for receiver in RECEIVERS:
