@@ -6,7 +6,10 @@ names of all programs.
 """
 
 import dataclasses
+import functools
+import re
 from collections.abc import Collection
+from pathlib import Path
 
 __all__ = [
     "BESIDE_LADDER",
@@ -357,16 +360,38 @@ def find_receiver(text: str) -> Receiver | None:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Exercise:
-    """What a reader is to write."""
+    """What a reader is to write; what its page says, in Markdown, is in ``exercises.diff``."""
 
-    task: str  # Markdown, a line or two each
-    hint: str
     program: str  # the name of the chapter's program, which is the solution
 
     @property
     def chapter(self) -> Chapter | Receiver:
         """Whose change it is."""
         return find_receiver(self.program) or find_chapter(self.program)
+
+    @property
+    def task(self) -> str:
+        """What is to be written."""
+        return " ".join(_exercises()[self.chapter.number][0].split())
+
+    @property
+    def hint(self) -> str:
+        """What helps to write it."""
+        return " ".join(_exercises()[self.chapter.number][1].split())
+
+    @property
+    def changes(self) -> str:
+        """What makes a skeleton of a chapter's program, as a diff."""
+        return _exercises()[self.chapter.number][2]
+
+
+@functools.cache
+def _exercises() -> dict[int, list[str]]:
+    """Return of each chapter that has an exercise its task, its hint and its changes."""
+    text = Path(__file__).with_name("exercises.diff").read_text(encoding="utf-8")
+    parts = re.split(r"(?m)^=== chapter_(\d+)\n", text)[1:]
+    pairs = zip(parts[::2], parts[1::2], strict=True)
+    return {int(number): part.split("\n\n", 2) for number, part in pairs}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -403,155 +428,27 @@ class ReceiverExercise(Exercise):
 
 #: The exercises of the chapters that send, in their order.
 EXERCISES = (
-    SenderExercise(
-        "The skeleton sends ten heaps that have a timestamp and nothing else, and its stream never"
-        " ends. Add the samples, and the end.",
-        "`add_item` takes a shape and a dtype. An item has its value when `get_heap` is called;"
-        " `get_end` makes the heap that ends a stream.",
-        "tut_2_send",
-        10,
-        is_random=True,
-        is_limited=True,
-    ),
-    SenderExercise(
-        "The skeleton sends 100 MB/s at most, and its time is that of the whole program. Take the"
-        " limit away, and time the loop alone.",
-        "A rate of 0 is no limit. Subtract one `Usage.now()` from another, and give `report` the"
-        " difference. Ending the stream is not part of it.",
-        "tut_4_send_perf",
-        64,
-        is_random=True,
-    ),
-    SenderExercise(
-        "The skeleton waits for each heap before it prepares the next one. Prepare the next while"
-        " one is on its way.",
-        "Keep the state of the last heap, and wait for it once the next heap has been queued. One"
-        " is left after the loop.",
-        "tut_5_send_pipeline",
-        2048,
-    ),
-    SenderExercise(
-        "The skeleton takes `-p`, and makes packets of 1472 bytes all the same. Have it make"
-        " packets as large as it is told.",
-        "It is a setting of the stream, not of the heaps, so there is one line to write.",
-        "tut_6_send_pktsize",
-        4096,
-    ),
-    SenderExercise(
-        "The skeleton asks for new memory for every heap. Use two arrays in turn.",
-        "A state may be written to when its future is done: wait first, then fill, then send."
-        " `np.ones` writes to its memory, `np.empty` and `np.zeros` do not.",
-        "tut_8_send_reuse_memory",
-        4096,
-        64 << 20,
-    ),
-    SenderExercise(
-        "The skeleton has two heaps in flight, however small they are, and makes a heap object for"
-        " each. Have about 1 MiB in flight, and make the heap objects once.",
-        'A zero-dimensional array of type `">u8"` is sent as it is when the packets are made. The'
-        ' first heap has the descriptors; the others are `get_heap(descriptors="none",'
-        ' data="all")`.',
-        "tut_10_send_reuse_heaps",
-        512,
-        8192,
-    ),
-    SenderExercise(
-        "The skeleton has a call and a completion for every heap. Have one for about 512 KiB of"
-        " them.",
-        "A batch has arrays with one row for each heap, and a `HeapReferenceList` of its heaps,"
-        " which `async_send_heaps` takes, with `GroupMode.SERIAL`. A slice of it is the last"
-        " batch.",
-        "tut_11_send_batch_heaps",
-        4096,
-        8192,
-    ),
-    SenderExercise(
-        "The skeleton fills a batch on one thread while another sends the one before. Do both on"
-        " one thread, one batch after the other.",
-        "A `spead_tutorial.send.UdpStream` without a thread pool sends in `send_heaps`, which"
-        " returns when all is sent. So one batch is enough, and there is no `await`.",
-        "tut_13_send_hot",
-        4096,
-        8192,
-    ),
-    SenderExercise(
-        "The skeleton sends with one thread. Have a stream and a thread for each core.",
-        "Heap `i` has the count `i + 1`, in every stream: `set_cnt_sequence(k + 1, n_streams)`."
-        " Heap 0 has the descriptors, and goes before all others; `report` takes the stats of all"
-        " streams.",
-        "tut_14_send_many_streams",
-        8192,
-    ),
-    SenderExercise(
-        "The skeleton sends a recording that is in memory already, and the kernel copies it. Have"
-        " it read in place, unless `--copy` is given.",
-        "It is a setting of the stream that its constructor takes.",
-        "tut_15_send_zero_copy",
-        4096,
-        has_ceiling=False,
-    ),
-    SenderExercise(
-        "The skeleton cuts a heap into full packets and a rest. Make all packets of a heap equal,"
-        " and as large as the route takes, unless `-p` is given.",
-        "`route_packet_size` asks the route; `equal_packets` is for the config, `dont_fragment` for"
-        " the stream. `ROUTE_SIZE` is the default of `-p`.",
-        "tut_16_send_equal_packets",
-        4096,
-        16384,
-        has_ceiling=False,
-    ),
+    SenderExercise("tut_2_send", 10, is_random=True, is_limited=True),
+    SenderExercise("tut_4_send_perf", 64, is_random=True),
+    SenderExercise("tut_5_send_pipeline", 2048),
+    SenderExercise("tut_6_send_pktsize", 4096),
+    SenderExercise("tut_8_send_reuse_memory", 4096, 64 << 20),
+    SenderExercise("tut_10_send_reuse_heaps", 512, 8192),
+    SenderExercise("tut_11_send_batch_heaps", 4096, 8192),
+    SenderExercise("tut_13_send_hot", 4096, 8192),
+    SenderExercise("tut_14_send_many_streams", 8192),
+    SenderExercise("tut_15_send_zero_copy", 4096, has_ceiling=False),
+    SenderExercise("tut_16_send_equal_packets", 4096, 16384, has_ceiling=False),
 )
 
 #: Those of the chapters that receive, in their order.
 RECEIVING = (
-    ReceiverExercise(
-        "The skeleton receives heaps, and prints nothing of them. Have it print the timestamp and"
-        " the power of each.",
-        "`item_group.update(heap)` returns the items that the heap has a value of; that of the"
-        " descriptors comes first. Samples are 8-bit integers, whose squares are not.",
-        "tut_3_recv",
-        counts=False,
-    ),
-    ReceiverExercise(
-        "The skeleton makes two arrays to find the power of a heap. Find it without any, so that"
-        " fewer heaps are lost at a high rate.",
-        "A product of sums is a loop in C for `np.einsum`, which takes the type that it adds up in;"
-        " the chapters' own way, `mean_square`, is in `spead_tutorial.chapters.receiving`.",
-        "tut_7_recv_power",
-        1 << 20,
-    ),
-    ReceiverExercise(
-        "The skeleton gets new memory for each heap. Have it receive into memory that other heaps"
-        " have left.",
-        "`MemoryPool(0, size, max_free=n, initial=n)` is a `memory_allocator` of the stream's"
-        " config. A heap's memory comes back when nothing in the program refers to it: neither"
-        " variables, nor the items of the group (`del item.value`).",
-        "tut_9_recv_memory_pool",
-        16 << 20,
-    ),
-    ReceiverExercise(
-        "The skeleton has a chunk for each heap. Have it gather as many as make up about 1 MiB.",
-        "A chunk's timestamp is a multiple of `chunk_size`, which follows from `n_heaps`. In the"
-        " place function, `timestamp % chunk_size` is how far into its chunk a heap begins.",
-        "tut_12_recv_chunks",
-        8192,
-        gathers=True,
-    ),
-    ReceiverExercise(
-        "The skeleton has a thread that reads the socket, and another that computes the power. Have"
-        " one thread do both.",
-        "A stream without a thread pool has no thread: it reads its socket when it is asked for a"
-        " heap.",
-        "tut_17_recv_hot",
-        1 << 20,
-    ),
-    ReceiverExercise(
-        "The skeleton has a socket and a thread, and ignores `-s`. Have it read several sockets"
-        " on one port, with a thread for each.",
-        "All who share a port say so: `reuse_port=True`. The rest of the program is made for any"
-        " number of sockets.",
-        "tut_18_recv_many_sockets",
-    ),
+    ReceiverExercise("tut_3_recv", counts=False),
+    ReceiverExercise("tut_7_recv_power", 1 << 20),
+    ReceiverExercise("tut_9_recv_memory_pool", 16 << 20),
+    ReceiverExercise("tut_12_recv_chunks", 8192, gathers=True),
+    ReceiverExercise("tut_17_recv_hot", 1 << 20),
+    ReceiverExercise("tut_18_recv_many_sockets"),
 )
 
 

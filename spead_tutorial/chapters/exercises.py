@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The programs of exercises: what a reader begins with, and the chapter's own."""
+"""The programs of exercises: what a reader begins with, and the chapter's own.
+
+A skeleton is a program of a chapter, with the changes that ``exercises.diff`` has.
+"""
 
 import functools
 import re
@@ -18,36 +21,33 @@ __all__ = ["find_exercise", "skeleton", "solution"]
 _CHAPTERS = Path(__file__).parent
 
 
+@functools.cache
 def skeleton(exercise: SenderExercise | ReceiverExercise) -> Path:
     """Return the program that lacks the chapter's change, with marks where it belongs."""
-    return Path(_skeletons().name, f"chapter_{exercise.chapter.number}.py")
+    number = exercise.chapter.number
+    path = Path(_folder().name, f"chapter_{number}.py")
+    head, *hunks = re.split(r"(?m)^@@\n", exercise.changes)
+    (before,) = re.findall(r"(?m)^--- (.*)", head)
+    program = (_CHAPTERS / before).read_text(encoding="utf-8")
+    for hunk in hunks:
+        lines = hunk.splitlines(keepends=True)
+        old = "".join(line[1:] or line for line in lines if line[0] != "+")
+        new = "".join(line[1:] or line for line in lines if line[0] != "-")
+        if program.count(old) != 1:
+            raise ValueError(f"exercises.diff, chapter {number}: {before} has not once\n{old}")
+        program = program.replace(old, new)
+    path.write_text(program, encoding="utf-8")
+    return path
+
+
+@functools.cache
+def _folder() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="spead-tutorial-")
 
 
 def solution(exercise: SenderExercise | ReceiverExercise) -> Path:
     """Return the program that has it."""
     return _CHAPTERS / f"{exercise.program}.py"
-
-
-def _write_skeletons() -> tempfile.TemporaryDirectory[str]:
-    """Write all skeletons: programs of chapters, with the changes that exercises.diff has."""
-    folder = tempfile.TemporaryDirectory(prefix="spead-tutorial-")
-    text = (_CHAPTERS / "exercises.diff").read_text(encoding="utf-8")
-    for part in re.split(r"(?m)^--- ", text)[1:]:
-        head, *hunks = re.split(r"(?m)^@@\n", part)
-        before, name = head.split("\n+++ ")
-        program = (_CHAPTERS / before).read_text(encoding="utf-8")
-        for hunk in hunks:
-            lines = hunk.splitlines(keepends=True)
-            old = "".join(line[1:] or line for line in lines if line[0] != "+")
-            new = "".join(line[1:] or line for line in lines if line[0] != "-")
-            if program.count(old) != 1:
-                raise ValueError(f"exercises.diff, {name.strip()}: {before} has not once\n{old}")
-            program = program.replace(old, new)
-        Path(folder.name, name.strip()).write_text(program, encoding="utf-8")
-    return folder
-
-
-_skeletons = functools.cache(_write_skeletons)
 
 
 def find_exercise(number: int) -> SenderExercise | ReceiverExercise:
