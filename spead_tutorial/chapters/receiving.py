@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -106,17 +107,17 @@ def parse_receiver_options(
                         help="how long nothing has come when it ends"
                         f" ({usual.silence_s:g})")  # fmt: skip
     if usual.heap_size:
-        parser.add_argument("-H", "--heap-size", dest="heap_size", type=_heap_size, metavar="BYTES",
-                            default=usual.heap_size,
+        parser.add_argument("-H", "--heap-size", dest="heap_size", metavar="BYTES",
+                            type=partial(_whole, 1, _LARGEST_HEAP), default=usual.heap_size,
                             help=f"bytes of samples in a heap ({usual.heap_size})")  # fmt: skip
     if usual.buffers:
-        parser.add_argument("-b", "--buffers", dest="buffers", type=_buffers, metavar="COUNT",
-                            default=usual.buffers,
+        parser.add_argument("-b", "--buffers", dest="buffers", metavar="COUNT",
+                            type=partial(_whole, 0, _MOST_BUFFERS), default=usual.buffers,
                             help=f"heaps that the pool has memory for ({usual.buffers});"
                             " 0 for none, so that each gets new memory")  # fmt: skip
     if usual.sockets:
-        parser.add_argument("-s", "--sockets", dest="sockets", type=_sockets, metavar="COUNT",
-                            default=usual.sockets,
+        parser.add_argument("-s", "--sockets", dest="sockets", metavar="COUNT",
+                            type=partial(_whole, 1, _MOST_SOCKETS), default=usual.sockets,
                             help="sockets on the port, each with a thread"
                             f" ({usual.sockets})")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object, not the heaps")
@@ -147,22 +148,8 @@ def _seconds(text: str) -> float:
     return number
 
 
-def _heap_size(text: str) -> int:
-    """A size of heaps, for argparse."""
-    return _whole(text, 1, _LARGEST_HEAP)
-
-
-def _buffers(text: str) -> int:
-    """A number of buffers, for argparse."""
-    return _whole(text, 0, _MOST_BUFFERS)
-
-
-def _sockets(text: str) -> int:
-    """A number of sockets, for argparse."""
-    return _whole(text, 1, _MOST_SOCKETS)
-
-
-def _whole(text: str, least: int, most: int) -> int:
+def _whole(least: int, most: int, text: str) -> int:
+    """A whole number, for argparse."""
     if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
         raise argparse.ArgumentTypeError(
             f"must be a whole number from {least} to {most}, not {text!r}"
