@@ -186,9 +186,9 @@ class Place(abc.ABC):
 
 
 class Device(Place):
-    """The device of a lab, which counts all that is sent into it; without a limit to its rate.
+    """The device of a lab, which counts all that is sent into it; its rate may have a limit.
 
-    Where the lab has died, as after an interrupt, `again` makes it anew.
+    Where the lab has died, as after an interrupt, a function may make it `again`.
     """
 
     _lab: Lab
@@ -243,8 +243,7 @@ class Loopback(Place):
     received and what the socket had no room for is all that was sent. The machine's own may be
     used by others meanwhile, so that its counters prove nothing: there is the receiver alone.
 
-    There is one of `LISTENERS`, of which the slow one reads `SLOW_BYTES_PER_S`, at the lab's port;
-    without a lab at any that is free.
+    The listener is one of `LISTENERS`. It is at the lab's port, or at any that is free.
     """
 
     def __init__(self, listener: str = "fast", lab: Lab | None = None, port: int = 0) -> None:

@@ -66,8 +66,8 @@ class NotebookError(RuntimeError):
 def open_place(*, loopback: bool = LOOPBACK, receiver: bool = False) -> Place:
     """Open a lab for this notebook, and say in a line that it works.
 
-    Where there can be none it says why and what to do about it, and the place is loopback, as it is
-    where that is asked for. With a `receiver`, the lab has a second machine where there can be one.
+    Where there can be none it says why and what to do about it, and the place is loopback; so it is
+    if `loopback` asks for it. With a `receiver`, the lab has a second machine if there can be one.
     A kernel has one place: a second call closes the first. It is closed when the kernel ends.
     """
     close_place()
@@ -197,7 +197,7 @@ def measure(
     *,
     timelines: Iterable[Timeline] = (),
 ) -> Recording:
-    """Run programs, no two alike, in `ROUNDS` or more, in each of which they come in random order.
+    """Run programs, no two alike, in rounds (by default `ROUNDS`), each in a random order.
 
     Every one is run once before, shorter, which does not count. While it goes on, a line says
     how far it has come, where a person is looking. The recording also has the timelines that are

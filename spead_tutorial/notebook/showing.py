@@ -127,8 +127,8 @@ def gains(
 ) -> "pandas.DataFrame":
     """Return a table of how many times as fast runs became, and of what a heap took them.
 
-    The pairs are of a run before a change and one after it, by what the table calls them. Of counts
-    it has columns, by names with underscores for spaces, each of what `per_heap` takes.
+    Each pair is a run before a change and one after it, by what the table calls them. Each count is
+    what `per_heap` takes, by the name of its column, with underscores for spaces.
     """
     import pandas
 
@@ -223,9 +223,9 @@ def picture(draw: plots.Draw, recording: Recording) -> None:
 def draw_parts(
     title: str, bars: Mapping[str, Mapping[str, float]], note: str = "", subtitle: str = ""
 ) -> plots.Draw:
-    """Return what draws bars, by their names, of parts, by theirs, in µs for each heap.
+    """Return what draws bars, by name, of named parts, which are in µs for each heap.
 
-    The note, at the picture's foot, may speak of ``{rounds}``.
+    The note stands below the picture, and may speak of ``{rounds}``.
     """
 
     def draw(recording: Recording, theme: plots.Theme) -> Any:
@@ -253,8 +253,8 @@ def draw_parts(
 def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
     """Return what draws the rates of two programs with the size of heaps, and what is gained.
 
-    They are that after a change, and that before it, by what the picture calls them, with
-    underscores for spaces. The harness's sweep measures the same at length.
+    They are the one after a change, and the one before it, by what the picture calls them, with
+    underscores for spaces. The harness's sweep of that name measures the same at length.
     """
     (after, _), (before, _) = programs.items()
     lines = {
