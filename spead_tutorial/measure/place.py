@@ -215,16 +215,13 @@ class Device(Place):
         lab = self.lab
         if self.bits_per_s is not None:
             stack.enter_context(lab.limited(self.bits_per_s))
-
-        def returned() -> int:
-            """Count messages that came back as ICMP errors to where the device also counts them."""
-            return lab.snmp()["Icmp"]["OutDestUnreachs"] if lab.kind == "loopback" else 0
-
-        before, came_back = lab.counters(), returned()
+        count = _counting(lab, lab.device)
 
         def look(well: bool) -> Evidence:
             stack.close()  # when all that the program sent has passed: it may have ended before
-            return Evidence(lab.counters() - before, (returned() - came_back) or None)
+            counted, came_back = count()
+            # What came back is where the device also counts it, or of no interest.
+            return Evidence(counted, came_back if came_back and lab.kind == "loopback" else None)
 
         return (lab.address, lab.port), look
 
@@ -261,25 +258,13 @@ class Loopback(Place):
             start = _start if self.lab is None else self.lab.popen
             sink = stack.enter_context(_Sink(start, self.port, *slow))
             port = sink.port
-        count = self._counting()
+        count = None if self.lab is None else _counting(self.lab, "lo")
 
         def look(well: bool) -> Evidence:
-            counted, icmp_errors = count()
+            counted, icmp_errors = count() if count is not None else (None, None)
             return Evidence(counted, icmp_errors, sink.summary(well) if sink else None)
 
         return (_LOOPBACK, port), look
-
-    def _counting(self) -> Callable[[], tuple[Counters | None, int | None]]:
-        lab = self.lab
-        if lab is None:
-            return lambda: (None, None)
-        before, said = lab.counters("lo"), lab.snmp()
-
-        def count() -> tuple[Counters, int]:
-            counted, says = lab.counters("lo") - before, lab.snmp()
-            return counted, says["Icmp"]["OutDestUnreachs"] - said["Icmp"]["OutDestUnreachs"]
-
-        return count
 
     def fitting(self, takes_destination: bool) -> Place:
         return self if takes_destination else Loopback(self.listener, self.lab, _PORT)
@@ -337,6 +322,16 @@ class Host(Place):
 def over_loopback(lab: dict[str, Any]) -> bool:
     """Say whether the ``lab`` of a record's header is loopback, because there could be no lab."""
     return lab.get("kind") == NO_LAB
+
+
+def _counting(lab: Lab, device: str) -> Callable[[], tuple[Counters, int]]:
+    """Begin to count what a device gets, and the messages that come back as ICMP errors."""
+    before, said = lab.counters(device), lab.snmp()["Icmp"]["OutDestUnreachs"]
+
+    def count() -> tuple[Counters, int]:
+        return lab.counters(device) - before, lab.snmp()["Icmp"]["OutDestUnreachs"] - said
+
+    return count
 
 
 # ---------------------------------------------------------------------------------------
