@@ -56,16 +56,19 @@ def gains(*medians: float | None) -> dict[int, Estimate | None]:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        ({"Python": gains(1.3, 1.1), "C": gains(2.5, 1.0)}, "x1.30 (Python), x2.50 (C) at 1"),
+        ({"Python": gains(1.3, 1.1), "C": gains(2.5, 1.0)}, "x1.30 (Python), x2.50 (C) at 1 bytes"),
         # One of them may be alike, and a loss is not kept quiet.
-        ({"Python": gains(1.4, 0.6), "C": gains(1.0, 1.0)}, "x0.60 (Python), {none} (C) at 2"),
+        (
+            {"Python": gains(1.4, 0.6), "C": gains(1.0, 1.0)},
+            "x0.60 (Python), {none} (C) at 2 bytes",
+        ),
         ({"C": gains(1.0, 1.0)}, "{none}"),
         ({"C": {1: Estimate(2.0, 0.9, 3.0, 9), 2: Estimate(0.5, 0.4, 1.2, 9)}}, "{none}"),
-        ({"C": gains(None, 2.0, 1.0)}, "x2.00 (C) at 2"),
+        ({"C": gains(None, 2.0, 1.0)}, "x2.00 (C) at 2 bytes"),
     ],
 )
 def test_a_title_has_a_slot_for_where_the_most_was_gained_or_lost(found, said):
-    title = typed(fill("Faster: {most}", over_sizes(found, str)))
+    title = typed(fill("Faster: {most}", over_sizes(found)))
     assert title == "Faster: " + said.format(none="no difference found")
 
 

@@ -4,14 +4,12 @@
 Their panels count inches down.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import MEASURED
-from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.results.plots.curves import scale_gains
 from spead_tutorial.results.plots.facts import Point, Value, rate
-from spead_tutorial.results.plots.render import TIMES, Artist, Axes, Line, mark, say
+from spead_tutorial.results.plots.render import Artist, Axes, Line, mark, say
 from spead_tutorial.results.plots.sheet import FAINT, count_down, write
 from spead_tutorial.results.plots.theme import HATCHES, MARKERS, NAMES, Theme
 from spead_tutorial.results.units import size, thousands
@@ -38,24 +36,6 @@ def prepare(
     axis.set_xlim(0, most * room or 1.0)
     axis.locator_params(axis="x", nbins=marks)
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
-    axis.set_xlabel(label)
-
-
-def prepare_gains(
-    axis: Axes,
-    inches: float,
-    ends: Sequence[float],
-    theme: Theme,
-    label: str,
-    margin: float = 1.08,
-    marks: int = 4,
-    names: Mapping[float, str] | None = None,
-) -> None:
-    """Give a panel of gains its scales: inches downwards, and times with a line at 1."""
-    count_down(axis, inches, names)
-    axis.set_xscale("log")
-    scale_gains(axis.xaxis, ends, margin=margin, most_marks=marks)
-    axis.axvline(1, color=theme.text, linewidth=1.2)
     axis.set_xlabel(label)
 
 
@@ -104,23 +84,22 @@ def draw_bar(
     point: Point,
     language: str,
     theme: Theme,
+    line: Line,
     value: Value = rate,
     text: Callable[[float], str] = thousands,
     pale: bool = False,
-    line: Line | None = None,
 ) -> None:
-    """Draw the bar of a point with its samples, its interval and its value; `line` answers."""
+    """Draw the bar of a point with its samples, its interval and its value."""
     estimate = point.estimate(value)
     if estimate is None:
         cross: dict[str, Any] = {"marker": "x", "markersize": 6, "markeredgewidth": 1.8}
         axis.plot([0], [y], color=theme.text, clip_on=False, **cross)
         _write(axis, 0, y, "failed: no rate" if point.failed else "not known")
-        if line is not None and point.failed:
+        if point.failed:
             say(axis, line.name, f"{size(point.samples[0].heap_size)} failed")
         return
     axis.barh(y, estimate.median, _BAR, **_filled(theme, language, pale))
-    if line is not None:
-        mark(axis, estimate.median, y, line, point.samples[0].heap_size, estimate)
+    mark(axis, estimate.median, y, line, point.samples[0].heap_size, estimate)
     values = list(point.values(value).values())
     # With a rim of the background's colour: to be seen on a bar and next to it.
     stroke: dict[str, Any] = {"color": theme.text, "zorder": 3}
@@ -136,23 +115,6 @@ def draw_bar(
 
 def _write(axis: Axes, x: float, y: float, words: str) -> None:
     write(axis, words, (x, y), (6, 0), va="center_baseline", zorder=4)
-
-
-def draw_gain(
-    axis: Axes,
-    y: float,
-    estimate: Estimate,
-    language: str,
-    theme: Theme,
-    row: str,
-    heap_size: int,
-) -> None:
-    """Draw a gain and its interval at the end of the row that it is of."""
-    line = Line(f"{row}, {NAMES[language]}, gain", language, unit=TIMES)
-    mark(axis, estimate.median, y, line, heap_size, estimate)
-    colour = theme.colours[language]
-    axis.plot([estimate.low, estimate.high], [y, y], color=colour, linewidth=2)
-    axis.plot([estimate.median], [y], color=colour, marker=MARKERS[language], markersize=6)
 
 
 def write_beside(axis: Axes, y: float, words: str, inches: float, **more: Any) -> None:

@@ -188,17 +188,16 @@ def strongest(gains: Mapping[_Place, Mapping[str, Estimate | None]]) -> _Place:
 
 def over_sizes(
     gains: Mapping[str, Mapping[int, Estimate | None]],
-    write: Callable[[int], str] = size,
-    words: Callable[[Mapping[str, Estimate | None]], str] | None = None,
+    words: Callable[[Mapping[str, Estimate | None]], str] = gained,
 ) -> dict[str, str]:
     """Return what fills the slots of a title, of gains by whose they are and by size."""
     sizes = sorted({x for by_size in gains.values() for x in by_size})
     at = {x: {name: by_size.get(x) for name, by_size in gains.items()} for x in sizes}
-    slots = {write(x): (words or gained)(at[x]) for x in sizes if any(at[x].values())}
+    slots = {size(x): words(at[x]) for x in sizes if any(at[x].values())}
     if slots:
         x = strongest(at)
         most = gained(at[x])
-        slots["most"] = most if most == NO_DIFFERENCE else f"{most} at {write(x)}"
+        slots["most"] = most if most == NO_DIFFERENCE else f"{most} at {size(x)}"
     return slots
 
 

@@ -199,9 +199,9 @@ def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) ->
         for language, point in some.items():
             lane = bars.lanes(y, theme)[language]
             line = bars.line_of(name, language, point)
-            bars.draw_bar(rates, lane, point, language, theme, line=line)
+            bars.draw_bar(rates, lane, point, language, theme, line)
             line = Line(line.name, language, unit="page faults a heap")
-            bars.draw_bar(counts, lane, point, language, theme, facts.faults, number, line=line)
+            bars.draw_bar(counts, lane, point, language, theme, line, facts.faults, number)
             if (one := gains.get(kind, {}).get(language)) is not None:
                 words = times(one.median) if differs(one) else f"({times(one.median)})"
                 bars.write_beside(written, lane, words, right)

@@ -8,9 +8,10 @@ from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Series, joined
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import bars, facts
-from spead_tutorial.results.plots.render import Axes, Drawn, say
-from spead_tutorial.results.plots.sheet import FAINT, Sheet, panels, write
-from spead_tutorial.results.plots.theme import NAMES, Theme
+from spead_tutorial.results.plots.curves import scale_gains
+from spead_tutorial.results.plots.render import TIMES, Axes, Drawn, Line, mark, say
+from spead_tutorial.results.plots.sheet import FAINT, Sheet, count_down, panels, write
+from spead_tutorial.results.plots.theme import MARKERS, NAMES, Theme
 from spead_tutorial.results.units import size, times
 
 _OVERLAPPED = "tut_5_send_pipeline"
@@ -56,8 +57,11 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
     for slot, kind in zip(panels(theme, len(kinds), _SIDES, _GAP), kinds, strict=True):
         axis = sheet.axes(slot.row, *slot.sides)
         names = {(n + 0.5) * _ROW: _name(one) * slot.is_first for n, one in enumerate(rows)}
-        label, margin = "times as fast as in turns", 1.6 if theme.is_narrow else 1.4
-        bars.prepare_gains(axis, height, ends or [1.0], theme, label, margin, 4, names)
+        count_down(axis, height, names)
+        axis.set_xscale("log")
+        scale_gains(axis.xaxis, ends or [1.0], 1.6 if theme.is_narrow else 1.4, most_marks=4)
+        axis.axvline(1, color=theme.text, linewidth=1.2)
+        axis.set_xlabel("times as fast as in turns")
         axis.set_title(kind, loc="left", fontsize=11)
         for n, where in enumerate(rows):
             for language, (_, after) in pairs.get((kind, where), {}).items():
@@ -102,12 +106,15 @@ def _draw(
     theme: Theme,
 ) -> None:
     """Draw a gain with its number; of one that failed, say so."""
-    heap_size = point.samples[0].heap_size
+    heap_size, name = point.samples[0].heap_size, f"{row}, {NAMES[language]}"
     look: dict[str, Any] = {"va": "center_baseline", "fontsize": FAINT}
     if one is None:
-        say(axis, f"{row}, {NAMES[language]}", f"{size(heap_size)} failed")
+        say(axis, name, f"{size(heap_size)} failed")
         write(axis, "failed: no rate", (1, y), (6, 0), **look)
         return
-    bars.draw_gain(axis, y, one, language, theme, row, heap_size)
+    mark(axis, one.median, y, Line(f"{name}, gain", language, unit=TIMES), heap_size, one)
+    colour = theme.colours[language]
+    axis.plot([one.low, one.high], [y, y], color=colour, linewidth=2)
+    axis.plot([one.median], [y], color=colour, marker=MARKERS[language], markersize=6)
     colour = theme.text if differs(one) else theme.faint
     write(axis, times(one.median), (one.high, y), (6, 0), color=colour, **look)

@@ -132,8 +132,8 @@ class Sweep:
 
     def _words(self, lines: _Lines) -> tuple[str, str]:
         """Fill the slots of the title, and of the subtitle."""
-        said = _rates if self._hidden else None
-        slots = facts.over_sizes(self._slots(lines), words=said)
+        words = _rates if self._hidden else facts.gained
+        slots = facts.over_sizes(self._slots(lines), words)
         return facts.fill(self.title, slots), facts.fill(self.subtitle, slots)
 
     def _has_gains(self, lines: _Lines) -> bool:

@@ -50,7 +50,7 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
         y, point, name = (place + 0.5) * pitch, found[series][n], facts.bare_name(series.variant)
         names[y] = textwrap.fill(name, columns)
         line = Line(name, "limit", name, name, point.key)
-        bars.draw_bar(axis, y, point, "limit", theme, pale=series != _NAMED, line=line)
+        bars.draw_bar(axis, y, point, "limit", theme, line, pale=series != _NAMED)
     axis.set_yticks(list(names), list(names.values()), fontsize=FAINT)
     return sheet.drawn("Bars: the rate of each loop in MB/s.")
 
@@ -89,7 +89,7 @@ def loopback(recording: Recording, theme: Theme) -> Drawn:
         bars.label_group(axis, y, title, note, theme)
         for language, point in languages.items():
             line, lane = bars.line_of(name, language, point), bars.lanes(y, theme)[language]
-            bars.draw_bar(axis, lane, point, language, theme, line=line)
+            bars.draw_bar(axis, lane, point, language, theme, line)
     return sheet.drawn("Bars: the rate in MB/s.")
 
 
