@@ -10,9 +10,9 @@ from spead_tutorial.measure.records import Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.facts import Point, Value, ends, rate
 from spead_tutorial.results.plots.render import Artist, Axes, Line, mark, say, where_on_x
-from spead_tutorial.results.plots.sheet import FAINT, name_panel, rate_axis, write
+from spead_tutorial.results.plots.sheet import FAINT, name_panel, write
 from spead_tutorial.results.plots.theme import Look, Theme
-from spead_tutorial.results.units import size, thousands
+from spead_tutorial.results.units import gigabits, megabytes, size, thousands
 
 #: What a panel of rates is called, what a caption says of its dots, and an axis of sizes;
 #: and the room at the sides of a panel.
@@ -75,7 +75,11 @@ def rate_panel(
     axis.yaxis.set_major_formatter(lambda x, _: thousands(x))
     axis.tick_params(axis="y", labelleft=first)
     if last:
-        rate_axis(axis, theme, "right", raised)
+        second: Any = axis.secondary_yaxis("right", functions=(gigabits, megabytes))
+        second.tick_params(labelsize=FAINT, colors=theme.faint, labelcolor=theme.faint)
+        second.spines["right"].set(color=theme.grid, visible=True)
+        faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint, "va": "bottom"}
+        write(axis, "Gb/s", (1, 1), (4.0, 7.0 + raised), "axes fraction", **faint)
     name_panel(axis, name, raised)
 
 

@@ -12,7 +12,6 @@ from typing import Any
 
 from spead_tutorial.results.plots.render import Artist, Axes, Drawn, Figure, in_words
 from spead_tutorial.results.plots.theme import WIDTH, Theme
-from spead_tutorial.results.units import gigabits, megabytes, thousands
 
 #: Size in points of what is not the most important.
 FAINT = 9
@@ -87,13 +86,13 @@ class Sheet:
         words = (what, in_words(self.figure, last_first), self._caption)
         return self.figure, self.title, " ".join(filter(None, words))
 
-    def axes(self, row: int, left: float, right: float, **more: Any) -> Axes:
+    def axes(self, row: int, left: float, right: float) -> Axes:
         """Add a panel to a row: `left` and `right` are inches from the picture's sides."""
         top, height = self._tops[row]
         bottom = 1 - (top + height) / self.height
         whole = self.theme.width
         width = (whole - left - right) / whole
-        return self.figure.add_axes((left / whole, bottom, width, height / self.height), **more)
+        return self.figure.add_axes((left / whole, bottom, width, height / self.height))
 
     def text(self, x: float, y: float, text: str, **more: Any) -> None:
         """Write at inches from the left and from the top."""
@@ -202,18 +201,3 @@ def count_down(axis: Axes, inches: float, names: Mapping[float, str] | None = No
 def name_panel(axis: Axes, name: str, raised: float = 0.0) -> None:
     """Say above a panel what it shows, raised by some points."""
     write(axis, name, (0, 1), (0.0, 7.0 + raised), "axes fraction", va="bottom")
-
-
-def rate_axis(axis: Axes, theme: Theme, second: str | None, raised: float = 0.0) -> None:
-    """Write an axis of rates in MB/s, and the same in Gb/s on another side."""
-    along = axis.yaxis if second == "right" else axis.xaxis
-    along.set_major_formatter(lambda x, _: thousands(x))
-    if second is None:
-        return
-    make: Any = axis.secondary_yaxis if second == "right" else axis.secondary_xaxis
-    secondary = make(second, functions=(gigabits, megabytes))
-    secondary.tick_params(labelsize=FAINT, colors=theme.faint, labelcolor=theme.faint)
-    secondary.spines[second].set(color=theme.grid, visible=True)
-    shift, align = ((0.0, 20.0), "right") if second == "top" else ((4.0, 7.0 + raised), "left")
-    faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint}
-    write(axis, "Gb/s", (1, 1), shift, "axes fraction", ha=align, va="bottom", **faint)
