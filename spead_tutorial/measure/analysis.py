@@ -20,68 +20,6 @@ from spead_tutorial.measure.stats import Estimate, median
 ROUNDS_FOR_A_CLAIM = 9
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Row:
-    """A case, and what its samples came to."""
-
-    samples: tuple[Sample, ...]  # those that count
-    last: Sample  # the last of all
-    rate: Estimate | None  # payload bytes/s; None with a failure
-    failure: str | None  # why it has no rate
-    repeated: int = 0  # how many samples failed and were repeated; they are none of these
-
-    @property
-    def series(self) -> Series:
-        """The line of a picture that it is on."""
-        return self.last.series
-
-    def middle(self, of: Callable[[Sample], float | None]) -> float | None:
-        """Return the median of something over the samples; None with a failure or where unknown."""
-        if self.failure is not None:
-            return None
-        known = [value for value in map(of, self.samples) if value is not None]
-        return median(known).median if known else None
-
-    @property
-    def cpu_s_per_gb(self) -> float | None:
-        """Median CPU seconds for 10⁹ bytes of payload."""
-        return self.middle(cpu_s_per_gb)
-
-    @property
-    def cpu_us_per_heap(self) -> float | None:
-        """Median CPU microseconds for a heap."""
-        return self.middle(lambda sample: _ratio(_cpu_ns(sample), sample.heaps * 1000))
-
-    @property
-    def calls_per_heap(self) -> float | None:
-        """Median system calls to send for each heap."""
-        return self.middle(
-            lambda one: _ratio(one.send_calls, one.heaps) if isinstance(one, Sent) else None
-        )
-
-    @property
-    def faults_per_heap(self) -> float | None:
-        """Median page faults for each heap."""
-        return self.middle(lambda sample: _ratio(sample.page_faults, sample.heaps))
-
-    @property
-    def program_busy(self) -> float | None:
-        """Median share of the time in which the program's own thread worked."""
-        return self.middle(program_busy)
-
-    @property
-    def others_busy(self) -> float | None:
-        """Median share of the time in which its other threads worked, all together."""
-        return self.middle(others_busy)
-
-
-def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
-    """Return the rate of each round; rounds of different machines are different rounds."""
-    return {
-        (sample.source, sample.round): sample.rate for sample in samples if sample.rate is not None
-    }
-
-
 def program_busy(sample: Sample) -> float | None:
     """Return the share of the time in which the program's own thread worked; None if not known.
 
@@ -121,6 +59,50 @@ def _cpu_ns(sample: Sample) -> int | None:
 
 def _ratio(above: int | None, below: int | None) -> float | None:
     return None if above is None or not below else above / below
+
+
+def _middle(of: Callable[[Sample], float | None]) -> property:
+    return property(lambda row: row.middle(of), doc=of.__doc__)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Row:
+    """A case, and what its samples came to."""
+
+    samples: tuple[Sample, ...]  # those that count
+    last: Sample  # the last of all
+    rate: Estimate | None  # payload bytes/s; None with a failure
+    failure: str | None  # why it has no rate
+    repeated: int = 0  # how many samples failed and were repeated; they are none of these
+
+    @property
+    def series(self) -> Series:
+        """The line of a picture that it is on."""
+        return self.last.series
+
+    def middle(self, of: Callable[[Sample], float | None]) -> float | None:
+        """Return the median of something over the samples; None with a failure or where unknown."""
+        if self.failure is not None:
+            return None
+        known = [value for value in map(of, self.samples) if value is not None]
+        return median(known).median if known else None
+
+    # Medians; the shares are those of the time, and what is per heap in microseconds or a count.
+    cpu_s_per_gb = _middle(cpu_s_per_gb)
+    cpu_us_per_heap = _middle(lambda one: _ratio(_cpu_ns(one), one.heaps * 1000))
+    calls_per_heap = _middle(
+        lambda one: _ratio(one.send_calls, one.heaps) if isinstance(one, Sent) else None
+    )
+    faults_per_heap = _middle(lambda one: _ratio(one.page_faults, one.heaps))
+    program_busy = _middle(program_busy)
+    others_busy = _middle(others_busy)
+
+
+def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
+    """Return the rate of each round; rounds of different machines are different rounds."""
+    return {
+        (sample.source, sample.round): sample.rate for sample in samples if sample.rate is not None
+    }
 
 
 def rows(recording: Recording) -> list[Row]:
