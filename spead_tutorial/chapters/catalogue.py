@@ -50,10 +50,9 @@ class Chapter:
     #: A letter for each option of the programs (n, H, p, r, s, c), z for all of `SWITCHES`, and d
     #: for a destination.
     accepted: str
-    #: What its programs do when they are not told otherwise; sizes in bytes. A packet size of 0 is
-    #: what the route to the destination takes in one piece.
-    heaps: int = 10000
-    heap_size: int = 1 << 20
+    heaps: int = 10000  #: How many heaps its programs send when they are not told otherwise.
+    heap_size: int = 1 << 20  #: Bytes of samples in each of them.
+    #: Bytes of a packet at most; 0 is what the route to the destination takes in one piece.
     packet_size: int = 9000
 
     @property

@@ -31,13 +31,12 @@ class Counters:
     #: Kind of the device, which says where it counts what it swallowed: ``"dummy"``, ``"ifb"``,
     #: ``"veth"`` or ``"loopback"``.
     kind: str
-    #: As in ``/proc/net/dev``. Bytes include `link_header` for each packet.
-    rx_packets: int
-    rx_bytes: int
-    rx_dropped: int
-    tx_packets: int
-    tx_bytes: int
-    tx_dropped: int
+    rx_packets: int  #: Packets that came in, as in ``/proc/net/dev``, of which all of these are.
+    rx_bytes: int  #: Their bytes, which include `link_header` for each packet.
+    rx_dropped: int  #: Packets that came in, and were thrown away.
+    tx_packets: int  #: Packets that went out.
+    tx_bytes: int  #: Their bytes, link headers included.
+    tx_dropped: int  #: Packets that were to go out, and were thrown away.
 
     @classmethod
     def parse(cls, table: str, device: str, kind: str) -> "Counters | None":
@@ -86,12 +85,10 @@ class Accounting:
 
     ok: bool  #: Whether the two agree exactly.
     text: str  #: One line that says so, with the numbers.
-    #: What was expected of the device.
-    expected_packets: int
-    expected_bytes: int
-    #: What it counted.
-    counted_packets: int
-    counted_bytes: int
+    expected_packets: int  #: Packets that were expected of the device.
+    expected_bytes: int  #: Bytes that were expected of it.
+    counted_packets: int  #: Packets that it counted.
+    counted_bytes: int  #: Bytes that it counted.
 
 
 def accounted(
@@ -217,16 +214,14 @@ class Journey:
     received: int  #: Packets that the receiver read from its socket.
     #: Messages that the socket had no room for: packets, or with `merging` runs of them.
     dropped: int = 0
-    #: Packets that were lost, or made, by what disturbed the way on purpose.
-    lost: int = 0
-    duplicated: int = 0
+    lost: int = 0  #: Packets that were lost by what disturbed the way on purpose.
+    duplicated: int = 0  #: Packets that were made by it.
     lost_messages: int = 0  #: Messages that devices on the way dropped, of one packet or several.
     arrivals: Arrivals | None = None  #: What the receiver's machine counted.
     #: Whether the socket may have had runs of packets in one message: it has ``UDP_GRO``.
     merging: bool = True
-    #: Bytes of the packets, without the headers of UDP and IP.
-    sent_bytes: int | None = None
-    received_bytes: int | None = None
+    sent_bytes: int | None = None  #: Bytes of packets sent, without the headers of UDP and IP.
+    received_bytes: int | None = None  #: Bytes of packets received, in the same way.
 
     @classmethod
     def of(

@@ -59,10 +59,9 @@ class Disturbed:
     """What became of the packets that came to a disturbance, until now."""
 
     packets: int  #: Packets that came; fragments count as packets.
-    #: Those of them that were lost, that passed twice, and that passed after later ones.
-    lost: int
-    duplicated: int
-    held_back: int
+    lost: int  #: Those of them that were lost.
+    duplicated: int  #: Those that passed twice.
+    held_back: int  #: Those that passed after later ones.
     #: Packets beyond these, that were lost because they came faster than they were read.
     overflown: int
 

@@ -91,11 +91,11 @@ class Watched:
 class Place(abc.ABC):
     """Where programs send to; see `Device`, `Loopback`, `Unread` and `Host`."""
 
-    address: str  #: Where to send to.
-    port: int  #: The same.
+    address: str  #: The host to send to.
+    port: int  #: The port there.
     mtu: int | None  #: Bytes, counted from the IP header; None where it is not known.
     device: str  #: What results and records call it.
-    kind: str  #: The same.
+    kind: str  #: What they call its kind.
     _lab: Lab | None = None
 
     def __repr__(self) -> str:

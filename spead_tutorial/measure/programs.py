@@ -152,9 +152,8 @@ class Result:
     options: ProgramOptions  #: What it was told.
     status: int  #: Exit status, or minus the signal that ended it.
     report: Report | None  # what it printed; None where it printed no such thing
-    #: What it sent to; see `Place`.
-    device: str
-    kind: str
+    device: str  #: What it sent to: see `Place`.
+    kind: str  #: What kind of device that is.
     #: What was counted, and what the program claims; None where nothing counted.
     accounting: Accounting | None
     evidence: Evidence  #: What others saw of its packets.

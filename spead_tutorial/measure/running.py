@@ -40,9 +40,8 @@ class Done:
 
     program: str  #: What complaints call it.
     status: int  #: Exit status, or minus the signal that ended it.
-    #: What it wrote.
-    output: str
-    errors: str
+    output: str  #: What it wrote to its standard output.
+    errors: str  #: What it wrote to its standard error.
 
     @property
     def said(self) -> dict[str, Any]:

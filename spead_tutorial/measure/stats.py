@@ -27,7 +27,7 @@ class Estimate:
     #: Ends of the 95 % bootstrap interval (of so few values as one has here, it covers the truth a
     #: little less often than that); of fewer than `FEWEST` values, their range.
     low: float
-    high: float
+    high: float  #: The same.
     n: int  #: How many values there were.
 
     @property

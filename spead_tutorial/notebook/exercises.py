@@ -104,9 +104,8 @@ class Repair(_Question):
     question: str  #: Markdown.
     solution: str  #: A sender that is right, as code.
     explanation: str = ""  #: Why it is.
-    #: Of the heaps whose samples are looked at: at most 127, as a sample has one byte.
-    heap_size: int = 8192
-    n_heaps: int = 20
+    heap_size: int = 8192  #: Of the heaps whose samples are looked at.
+    n_heaps: int = 20  #: How many they are: at most 127, as a sample has one byte.
     max_heaps: int = 2  #: Heaps that the stream takes at a time.
     calls_per_heap: float | None = None  #: Calls of the stream that it may make for each heap.
     #: Heaps whose memory it may touch for the first time, when it sends ten large ones; None where

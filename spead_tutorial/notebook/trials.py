@@ -55,14 +55,12 @@ class Trial:
     in_flight: int = 0
     unfinished: int = 0  #: Futures that were not done when it came back.
     elapsed_ns: int = 0  #: From its call until its last heap was sent, in ns.
-    #: Page faults meanwhile, and bytes of a page.
-    page_faults: int = 0
-    page_size: int = 0
-    #: What its stream counted, as in `spead_tutorial.send.StreamStats`.
-    heaps: int = 0
-    packets: int = 0
-    messages: int = 0
-    send_calls: int = 0
+    page_faults: int = 0  #: Page faults meanwhile.
+    page_size: int = 0  #: Bytes of a page.
+    heaps: int = 0  #: What its stream counted, as in `spead_tutorial.send.StreamStats`.
+    packets: int = 0  #: The same.
+    messages: int = 0  #: The same.
+    send_calls: int = 0  #: The same.
     # The packets that arrived; None where it sent to the place, which has no receiver.
     arrived: list[bytes] | None = None
     #: When each heap was where, by the names of `spead_tutorial.measure.records.Timeline`; None
