@@ -13,8 +13,7 @@ import numpy as np
 from spead_tutorial.measure.records import Recording, Sample, Sent, Series, Spacing, Split, Timeline
 from spead_tutorial.measure.stats import Estimate, median
 
-# ---------------------------------------------------------------------------------------
-# What the samples of a case come to
+# ---- What the samples of a case come to ----
 
 #: With fewer, a difference of some percent may be chance.
 ROUNDS_FOR_A_CLAIM = 9
@@ -128,8 +127,7 @@ def _row(samples: Sequence[Sample], repeated: int) -> Row:
     return Row(counted, samples[-1], rate, failure, repeated)
 
 
-# ---------------------------------------------------------------------------------------
-# What the time of a run was used for: preparing heaps, waiting for them, sending them
+# ---- What the time of a run was used for: preparing heaps, waiting for them, sending them ----
 
 #: Begin and end in ns.
 Interval = tuple[int, int]
@@ -222,8 +220,7 @@ def _covered(intervals: Iterable[Interval]) -> int:
     return total
 
 
-# ---------------------------------------------------------------------------------------
-# How evenly its messages left: how long it was silent, and how much came at once
+# ---- How evenly its messages left: how long it was silent, and how much came at once ----
 #
 # Both are a heap's: its time reaches from its first message to the first of the heap after it. The
 # median of the heaps counts, so that one that was held up by something else does not.
@@ -261,8 +258,7 @@ def _burst(times: _Numbers, n_bytes: _Numbers) -> float:
     return float((after - paid + np.maximum.accumulate(paid - (after - n_bytes))).max())
 
 
-# ---------------------------------------------------------------------------------------
-# The time of a heap, split into parts: from how often a run was found at each of them
+# ---- The time of a heap, split into parts: from how often a run was found at each of them ----
 
 OTHER = "other"
 #: The parts of the work on a heap, those of one kind side by side: the site explains them.

@@ -25,8 +25,7 @@ from spead_tutorial.measure.records import Received
 from spead_tutorial.measure.running import Listening, Running
 from spead_tutorial.measure.verify import Report, checks, packet_sizes
 
-# ---------------------------------------------------------------------------------------
-# A program next to a chapter's sender
+# ---- A program next to a chapter's sender ----
 
 _END_S = 60  # until a receiver that heard the last of its sender has ended
 
@@ -118,8 +117,7 @@ def deliver(
     return Delivery(received, sent, report, journey, journey.check() if claim.ok else claim)
 
 
-# ---------------------------------------------------------------------------------------
-# Receivers that are measured: they are sent to by `blast`, which keeps a rate
+# ---- Receivers that are measured: they are sent to by `blast`, which keeps a rate ----
 
 #: What is said of a receiver whose last line is an object of its own.
 NO_ACCOUNT = "it printed no account of its packets: end it with report()"

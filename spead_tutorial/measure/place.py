@@ -334,8 +334,7 @@ def _counting(lab: Lab, device: str) -> Callable[[], tuple[Counters, int]]:
     return count
 
 
-# ---------------------------------------------------------------------------------------
-# Programs beside a lab
+# ---- Programs beside a lab ----
 
 
 def _start(argv: Sequence[str | os.PathLike[str]], **how: Any) -> subprocess.Popen[str]:

@@ -50,8 +50,7 @@ _FLAGS = {
 Launch = Callable[[tuple[str, int] | None], Sequence[str]]
 
 
-# ---------------------------------------------------------------------------------------
-# What to tell a program
+# ---- What to tell a program ----
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -139,8 +138,7 @@ def built() -> tuple[str, ...]:
     return tuple(language for language in LANGUAGES if language != "cpp" or there)
 
 
-# ---------------------------------------------------------------------------------------
-# Running it
+# ---- Running it ----
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

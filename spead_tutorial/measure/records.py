@@ -673,8 +673,7 @@ def anonymous(text: str) -> str:
     return re.sub(rf"(?<!\w){re.escape(host)}(?!\w)", "this machine", text) if host else text
 
 
-# ---------------------------------------------------------------------------------------
-# A line
+# ---- A line ----
 
 
 class _Mark(msgspec.Struct):

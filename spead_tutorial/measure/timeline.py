@@ -40,8 +40,7 @@ _OF_STREAM = _STEPS[1:-1]  # the others are the program's
 _OVER = object()
 
 
-# ---------------------------------------------------------------------------------------
-# In the process of the program
+# ---- In the process of the program ----
 
 
 class Watch:
@@ -191,8 +190,7 @@ def main() -> None:
     print(json.dumps(stream.watch.times(heaps)))
 
 
-# ---------------------------------------------------------------------------------------
-# In the process that wants to know
+# ---- In the process that wants to know ----
 
 
 def record(

@@ -42,8 +42,7 @@ class _Question:
         return f"**Exercise.** {self.question}"
 
 
-# ---------------------------------------------------------------------------------------
-# Questions
+# ---- Questions ----
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
@@ -88,8 +87,7 @@ def _same(given: Any, right: Any, tolerance: float) -> bool:
         return bool(given == right)
 
 
-# ---------------------------------------------------------------------------------------
-# Repairs
+# ---- Repairs ----
 
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)

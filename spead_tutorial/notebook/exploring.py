@@ -36,8 +36,7 @@ Shown = dict[str, Any] | None
 Choices = Sequence[Any] | Mapping[str, Any]
 
 
-# ---------------------------------------------------------------------------------------
-# What can be asked
+# ---- What can be asked ----
 
 
 def try_depth(place: Place, depth: int = 2, random: bool = True, rate: float = 0.0) -> None:
@@ -149,8 +148,7 @@ async def _send_batches(stream: Any, heap_size: int, n_heaps: int, *, batch: int
             await one.future
 
 
-# ---------------------------------------------------------------------------------------
-# Choosing
+# ---- Choosing ----
 
 
 def explore(show: Callable[..., Shown], place: Place, **choices: Choices) -> list[Any] | None:

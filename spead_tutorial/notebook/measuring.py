@@ -59,8 +59,7 @@ class NotebookError(RuntimeError):
         return [f"{type(self).__name__}: {self}"]
 
 
-# ---------------------------------------------------------------------------------------
-# The place
+# ---- The place ----
 
 
 def open_place(*, loopback: bool = LOOPBACK, receiver: bool = False) -> Place:
@@ -99,8 +98,7 @@ def close_place() -> None:
         _open = None
 
 
-# ---------------------------------------------------------------------------------------
-# Runs
+# ---- Runs ----
 
 
 def heaps(n: int) -> int:
@@ -186,8 +184,7 @@ class Run:
         )
 
 
-# ---------------------------------------------------------------------------------------
-# Measuring
+# ---- Measuring ----
 
 
 def measure(

@@ -81,8 +81,7 @@ _TINTS = {
 _MOST_SHOWN = 16
 
 
-# ---------------------------------------------------------------------------------------
-# Recordings
+# ---- Recordings ----
 
 
 def samples(recording: Recording, run: Run) -> list[Sample]:
@@ -286,8 +285,7 @@ def _marked(draw: plots.Draw) -> plots.Draw:
     return drawn
 
 
-# ---------------------------------------------------------------------------------------
-# Timelines: what overlapping gains, and the model that predicts it
+# ---- Timelines: what overlapping gains, and the model that predicts it ----
 
 
 def median_ms(intervals: Sequence[Interval]) -> float:
@@ -336,8 +334,7 @@ def predict_overlap(before: Timeline, after: Timeline) -> None:
     print(f"It became {_period_ms(before) / _period_ms(after):.2f} times as fast.")
 
 
-# ---------------------------------------------------------------------------------------
-# Packets, which say without colours what they say with them
+# ---- Packets, which say without colours what they say with them ----
 
 
 class _PacketTable:

@@ -154,8 +154,7 @@ def _trial(done: Done, send: Callable[..., Any]) -> Trial:
     return Trial(None, **done.said, said=printed + done.errors)
 
 
-# ---------------------------------------------------------------------------------------
-# The process of the sender
+# ---- The process of the sender ----
 
 
 async def _send(job: dict[str, Any]) -> dict[str, Any]:

@@ -134,8 +134,7 @@ def require(found: Mapping[Series, object], wanted: Iterable[Series], sweep: str
         raise ValueError(f"the recording has no sample of {programs}: python -m bench run {sweep}")
 
 
-# ---------------------------------------------------------------------------------------
-# The bare system calls
+# ---- The bare system calls ----
 
 
 def is_bare(series: Series) -> bool:
@@ -154,8 +153,7 @@ def bare_name(variant: str) -> str:
     return joined(*(streams or threads), fill + work, *pages)
 
 
-# ---------------------------------------------------------------------------------------
-# The title: written by people, with slots for what a record says
+# ---- The title: written by people, with slots for what a record says ----
 
 NO_DIFFERENCE = "no difference found"
 
@@ -209,8 +207,7 @@ def fill(title: str, slots: Mapping[str, str]) -> str:
         return title.partition(":")[0]
 
 
-# ---------------------------------------------------------------------------------------
-# The foot: where the numbers come from
+# ---- The foot: where the numbers come from ----
 
 _BARS = "median of {rounds} rounds, dots: samples, line: {spread}"
 _PEER = "spead2"

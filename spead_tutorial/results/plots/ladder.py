@@ -173,8 +173,7 @@ def _draw_bar(
     axis.plot([estimate.median], [y], zorder=3, color=colour, marker=MARKERS[line.role])
 
 
-# ---------------------------------------------------------------------------------------
-# The chapters, and what else there is to compare
+# ---- The chapters, and what else there is to compare ----
 
 _TAUGHT = [rung.program for rung in LADDER]
 _ASIDE = {rung.program for rung in BESIDE_LADDER}

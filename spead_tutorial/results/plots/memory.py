@@ -107,8 +107,7 @@ def _caches(recording: Recording, sizes: Sequence[int]) -> Mapping[str, int]:
     return {name: n for name, n in caches.items() if sizes[0] <= n <= sizes[-1]}
 
 
-# ---------------------------------------------------------------------------------------
-# Why new memory is slow, one cause at a time
+# ---- Why new memory is slow, one cause at a time ----
 
 #: What a group of bars is of: a program, and its variant.
 Kind: TypeAlias = tuple[str, str]

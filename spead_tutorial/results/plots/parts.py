@@ -111,8 +111,7 @@ def _draw_thread(axis: Axes, y: float, kind: Kind, thread: Thread, theme: Theme)
     draw_parts(axis, y, _BAR, shares, _LOOKS, theme, written, rims=True)
 
 
-# ---------------------------------------------------------------------------------------
-# What became of the packets
+# ---- What became of the packets ----
 
 _SERIES = Series(OURS, "python", "receive_lost")
 _NOTHING = "nothing in the way"

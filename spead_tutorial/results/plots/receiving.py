@@ -75,8 +75,7 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
     return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
 
-# ---------------------------------------------------------------------------------------
-# The highest rate without loss of every chapter that receives
+# ---- The highest rate without loss of every chapter that receives ----
 
 #: Size of heaps, and of packets.
 Sizes = tuple[int, int]
@@ -180,8 +179,7 @@ def _gained(found: Searched) -> str:
     return f"Lossless, {chapters}: {least}{facts.gained(known)}"
 
 
-# ---------------------------------------------------------------------------------------
-# What is lost at which rate: every run of the searches
+# ---- What is lost at which rate: every run of the searches ----
 
 _RECEIVER = "tut_7_recv_power"
 _LOSING = {

@@ -142,8 +142,7 @@ def _value(line: Mapping[str, Any], median: float, low: float, high: float) -> s
     return f"{median:.0f}" if line["unit"] == _SPEED else number(median)
 
 
-# ---------------------------------------------------------------------------------------
-# Bytes
+# ---- Bytes ----
 
 #: A figure, its title, and its description in words and numbers.
 Drawn: TypeAlias = tuple[Figure, str, str]

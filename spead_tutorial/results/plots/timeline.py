@@ -40,8 +40,7 @@ def _kind(one: Timeline | Spacing) -> str:
     return "Random samples" if one.random else "Constant samples"
 
 
-# ---------------------------------------------------------------------------------------
-# When each heap is prepared, and sent
+# ---- When each heap is prepared, and sent ----
 
 _HEAPS = 7
 _SIDES = (0.86, 0.2)
@@ -224,8 +223,7 @@ def _milliseconds(intervals: Sequence[Interval]) -> str:
     return number(median([(end - begin) / 1e6 for begin, end in intervals]).median)
 
 
-# ---------------------------------------------------------------------------------------
-# When the messages of a program leave, heap by heap
+# ---- When the messages of a program leave, heap by heap ----
 
 _SPACING_SIDES = (0.98, 0.2)
 #: Inches: the room above the rows, the height of each, and of the lines in it.

@@ -12,8 +12,7 @@ from spead_tutorial.results.plots.sheet import FAINT, Sheet
 from spead_tutorial.results.plots.theme import Theme
 from spead_tutorial.results.units import size
 
-# ---------------------------------------------------------------------------------------
-# All bare loops
+# ---- All bare loops ----
 
 #: What the others are held against: chapters 4 to 11 work in this way.
 _NAMED = Series("ceiling", "c", "ceiling", "two threads")
@@ -55,8 +54,7 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
     return sheet.drawn("Bars: the rate of each loop in MB/s.")
 
 
-# ---------------------------------------------------------------------------------------
-# Chapter 6: loopback with and without a listener against the lab's device
+# ---- Chapter 6: loopback with and without a listener against the lab's device ----
 
 _PROGRAM = "tut_6_send_pktsize"
 #: Variants, and what they are called; the one without a name sends to the lab's device.
