@@ -90,122 +90,44 @@ def switch_flag(word: str) -> str:
 
 #: The chapters that have programs, in their order.
 CHAPTERS = (
-    Chapter(
-        2,
-        "tut_2_send",
-        "A first sender",
-        "ten heaps of random samples, at most 100 MB/s",
-        "",
-        heaps=10,
-        packet_size=1472,
-    ),
-    Chapter(
-        4,
-        "tut_4_send_perf",
-        "Measure it",
-        "no limit to the rate, a clock around the loop",
-        "nHcd",
-        heaps=100,
-        packet_size=1472,
-    ),
-    Chapter(
-        5,
-        "tut_5_send_pipeline",
-        "Send while preparing",
-        "a heap is prepared while the last one is sent",
-        "nHrcd",
-        heaps=100,
-        packet_size=1472,
-    ),
+    Chapter(2, "tut_2_send", "A first sender", "ten heaps of random samples, at most 100 MB/s", "",
+            heaps=10, packet_size=1472),
+    Chapter(4, "tut_4_send_perf", "Measure it", "no limit to the rate, a clock around the loop",
+            "nHcd", heaps=100, packet_size=1472),
+    Chapter(5, "tut_5_send_pipeline", "Send while preparing",
+            "a heap is prepared while the last one is sent", "nHrcd", heaps=100, packet_size=1472),
     Chapter(6, "tut_6_send_pktsize", "Bigger packets", "packets of 9000 bytes", "npd"),
-    Chapter(
-        8, "tut_8_send_reuse_memory", "Reuse memory", "two buffers in turn, no new memory", "nHpd"
-    ),
-    Chapter(
-        10,
-        "tut_10_send_reuse_heaps",
-        "Reuse heaps",
-        "1 MiB in flight, heap objects built once",
-        "nHpd",
-    ),
-    Chapter(
-        11, "tut_11_send_batch_heaps", "Batches of heaps", "one call for 512 KiB of heaps", "nHpd"
-    ),
-    Chapter(
-        13,
-        "tut_13_send_hot",
-        "Send where the data is hot",
-        "one thread fills a batch, and sends it",
-        "nHpd",
-    ),
-    Chapter(
-        14,
-        "tut_14_send_many_streams",
-        "A stream for each core",
-        "a stream and a thread for each core, one sequence of heaps",
-        "nHpsd",
-    ),
-    Chapter(
-        15,
-        "tut_15_send_zero_copy",
-        "Zero-copy",
-        "a recording that the kernel reads in place",
-        "nHpzd",
-    ),
-    Chapter(
-        16,
-        "tut_16_send_equal_packets",
-        "Equal packets and the path's MTU",
-        "equal packets, as large as the route takes",
-        "nHpd",
-        packet_size=0,
-    ),
-)
+    Chapter(8, "tut_8_send_reuse_memory", "Reuse memory", "two buffers in turn, no new memory",
+            "nHpd"),
+    Chapter(10, "tut_10_send_reuse_heaps", "Reuse heaps",
+            "1 MiB in flight, heap objects built once", "nHpd"),
+    Chapter(11, "tut_11_send_batch_heaps", "Batches of heaps", "one call for 512 KiB of heaps",
+            "nHpd"),
+    Chapter(13, "tut_13_send_hot", "Send where the data is hot",
+            "one thread fills a batch, and sends it", "nHpd"),
+    Chapter(14, "tut_14_send_many_streams", "A stream for each core",
+            "a stream and a thread for each core, one sequence of heaps", "nHpsd"),
+    Chapter(15, "tut_15_send_zero_copy", "Zero-copy", "a recording that the kernel reads in place",
+            "nHpzd"),
+    Chapter(16, "tut_16_send_equal_packets", "Equal packets and the path's MTU",
+            "equal packets, as large as the route takes", "nHpd", packet_size=0),
+)  # fmt: skip
 
 #: Programs on the way to a chapter, whose number they have: as whole as the chapter's own, and
 #: there so that each cause of its gain can be measured by itself.
 STEPS: tuple[Chapter, ...] = (
-    Chapter(
-        4,
-        "tut_4_send_constant",
-        "Constant samples",
-        "constant samples instead of random ones",
-        "nHcd",
-        heaps=100,
-        packet_size=1472,
-    ),
-    Chapter(
-        5,
-        "tut_5_send_async",
-        "An asynchronous call",
-        "an asynchronous call, waited for at once",
-        "nHrcd",
-        heaps=100,
-        packet_size=1472,
-    ),
-    Chapter(
-        8,
-        "tut_8_send_heap_size",
-        "Heaps of any size",
-        "heaps of any size, each in new memory",
-        "nHpd",
-    ),
+    Chapter(4, "tut_4_send_constant", "Constant samples", "constant samples instead of random ones",
+            "nHcd", heaps=100, packet_size=1472),
+    Chapter(5, "tut_5_send_async", "An asynchronous call",
+            "an asynchronous call, waited for at once", "nHrcd", heaps=100, packet_size=1472),
+    Chapter(8, "tut_8_send_heap_size", "Heaps of any size", "heaps of any size, each in new memory",
+            "nHpd"),
     Chapter(10, "tut_10_send_more_heaps", "More heaps in flight", "1 MiB in flight", "nHpd"),
-    Chapter(
-        11,
-        "tut_11_send_list_of_heaps",
-        "A list of heaps",
-        "one call for 512 KiB of heaps, listed anew each time",
-        "nHpd",
-    ),
-    Chapter(
-        13,
-        "tut_13_send_no_thread",
-        "No thread",
-        "chapter 10, sent by the thread that fills",
-        "nHpd",
-    ),
-)
+    Chapter(11, "tut_11_send_list_of_heaps", "A list of heaps",
+            "one call for 512 KiB of heaps, listed anew each time", "nHpd"),
+    Chapter(13, "tut_13_send_no_thread", "No thread", "chapter 10, sent by the thread that fills",
+            "nHpd"),
+)  # fmt: skip
 
 #: All that send.
 PROGRAMS = (*CHAPTERS, *STEPS)
@@ -231,39 +153,19 @@ class Receiver:
 
 #: The chapters that receive, in their order.
 RECEIVERS = (
-    Receiver(
-        3, "tut_3_recv", "A first receiver", "receives heaps, and prints values as they arrive"
-    ),
-    Receiver(
-        7,
-        "tut_7_recv_power",
-        "Power that keeps up",
-        "squares are added up as they are made, and heaps counted",
-    ),
-    Receiver(
-        9,
-        "tut_9_recv_memory_pool",
-        "Receive into memory of your own",
-        "heaps go into memory that others have left, in a pool",
-        "Hb",
-    ),
-    Receiver(
-        12, "tut_12_recv_chunks", "Chunks", "small heaps are gathered in chunks of about 1 MiB", "H"
-    ),
-    Receiver(
-        17,
-        "tut_17_recv_hot",
-        "Receive where the data is read",
-        "the thread that computes the power reads the socket",
-    ),
-    Receiver(
-        18,
-        "tut_18_recv_many_sockets",
-        "A socket for each core",
-        "several sockets on one port, each read by a thread of its own",
-        "s",
-    ),
-)
+    Receiver(3, "tut_3_recv", "A first receiver",
+             "receives heaps, and prints values as they arrive"),
+    Receiver(7, "tut_7_recv_power", "Power that keeps up",
+             "squares are added up as they are made, and heaps counted"),
+    Receiver(9, "tut_9_recv_memory_pool", "Receive into memory of your own",
+             "heaps go into memory that others have left, in a pool", "Hb"),
+    Receiver(12, "tut_12_recv_chunks", "Chunks",
+             "small heaps are gathered in chunks of about 1 MiB", "H"),
+    Receiver(17, "tut_17_recv_hot", "Receive where the data is read",
+             "the thread that computes the power reads the socket"),
+    Receiver(18, "tut_18_recv_many_sockets", "A socket for each core",
+             "several sockets on one port, each read by a thread of its own", "s"),
+)  # fmt: skip
 
 #: Those whose highest rates without loss are chained, each after the one before.
 CHAINED = RECEIVERS[:4]
