@@ -26,12 +26,12 @@ _MOST_MERGED = 128
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Counters:
-    """A device's own counters; two of them subtract."""
+    """A device's own counters, as in ``/proc/net/dev``; two of them subtract."""
 
     #: Kind of the device, which says where it counts what it swallowed: ``"dummy"``, ``"ifb"``,
     #: ``"veth"`` or ``"loopback"``.
     kind: str
-    rx_packets: int  #: Packets that came in, as in ``/proc/net/dev``, of which all of these are.
+    rx_packets: int  #: Packets that came in.
     rx_bytes: int  #: Their bytes, which include `link_header` for each packet.
     rx_dropped: int  #: Packets that came in, and were thrown away.
     tx_packets: int  #: Packets that went out.

@@ -24,10 +24,10 @@ class Estimate:
     """A median with its interval."""
 
     median: float  #: In the unit of the values.
-    #: Ends of the 95 % bootstrap interval (of so few values as one has here, it covers the truth a
-    #: little less often than that); of fewer than `FEWEST` values, their range.
+    #: One end of the 95 % bootstrap interval (of so few values as one has here, it covers the truth
+    #: a little less often than that); of fewer than `FEWEST` values, of their range.
     low: float
-    high: float  #: The same.
+    high: float  #: The other end.
     n: int  #: How many values there were.
 
     @property

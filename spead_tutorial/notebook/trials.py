@@ -58,9 +58,9 @@ class Trial:
     page_faults: int = 0  #: Page faults meanwhile.
     page_size: int = 0  #: Bytes of a page.
     heaps: int = 0  #: What its stream counted, as in `spead_tutorial.send.StreamStats`.
-    packets: int = 0  #: The same.
-    messages: int = 0  #: The same.
-    send_calls: int = 0  #: The same.
+    packets: int = 0  #: As with heaps.
+    messages: int = 0  #: As with heaps.
+    send_calls: int = 0  #: As with heaps.
     # The packets that arrived; None where it sent to the place, which has no receiver.
     arrived: list[bytes] | None = None
     #: When each heap was where, by the names of `spead_tutorial.measure.records.Timeline`; None
