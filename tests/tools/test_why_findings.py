@@ -333,8 +333,7 @@ def test_without_threads_only_packets_and_calls_are_judged():
 
 
 def test_every_kind_has_a_check_and_a_chapter():
-    names = {check.__name__.replace("_", "-") for check in findings.CHECKS}
-    assert names == set(CHAPTERS)
+    assert findings.CHECKS.keys() == CHAPTERS.keys()
 
 
 @pytest.mark.parametrize(

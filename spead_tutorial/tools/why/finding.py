@@ -2,7 +2,11 @@
 """What a finding is, from where on something counts as one, and what several kinds ask of facts."""
 
 import dataclasses
-from collections.abc import Callable, Iterable
+import importlib.resources
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
 
 from spead_tutorial.results.units import number, percent
 from spead_tutorial.tools.why.account import Part
@@ -62,26 +66,62 @@ class Finding:
     with_others: tuple[Gain, ...] = ()  # and with what else this sender lacks, or that alone
 
 
-#: What finds one kind: it takes what it explains from the distance.
-Check = Callable[[Seen, Distance], Finding | None]
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said of a kind of finding: `findings.toml` has them all, and says what is in them."""
+
+    does: str
+    symptom: str
+    check: str
+    where: str = ""
+    takes: tuple[str, ...] = ()
+    chapter: int | None = None
+    receivers: int | None = None
+    otherwise: dict[str, str] = {}  # a symptom, or a check, of the same fault seen in another way
+
+
+_FILE = importlib.resources.files(__package__).joinpath("findings.toml")
+ROWS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Row])
+
+
+def found(
+    kind: str,
+    seen: Seen,
+    cost_s: float | None = None,
+    *,
+    explains: float | None = None,
+    otherwise: bool = False,
+    **numbers: Any,
+) -> Finding:
+    """Return a finding: its row, with the numbers that stand in it."""
+    row = ROWS[kind]
+    said = {"symptom": row.symptom, "check": row.check} | (row.otherwise if otherwise else {})
+    numbers |= {"seen": seen, "packets": seen.packets, "its": seen.receiving}
+    symptom, check = (said[one].format(**numbers) for one in ("symptom", "check"))
+    return Finding(kind, symptom, check, cost_s, explains)
 
 
 def of_time(
-    far: Distance,
     kind: str,
-    takes: tuple[str, ...],
-    words: str,
-    check: str,
+    seen: Seen,
+    far: Distance,
+    takes: Mapping[str, float] | None = None,
     least: float = MATTERS,
+    **numbers: Any,
 ) -> Finding | None:
-    """Return a finding that takes some kinds of time, if they have at least some share of it."""
-    share = sum(map(far.share, takes))
-    if share < least:
+    """Return a finding that takes seconds of some kinds of time, if they are at least some share.
+
+    It takes all that is left of the kinds of its row, unless it is told how much of which.
+    """
+    takes = takes or {one: far.left[one] for one in ROWS[kind].takes}
+    cost_s = sum(takes.values())
+    if far.is_idle or cost_s <= 0.0 or cost_s < least * far.whole:
         return None
-    symptom = f"{percent(share)} of the time of what sends goes {words}"
-    if far.receives:
-        symptom = f"The time of what reads goes {words}"
-    return Finding(kind, symptom, check, sum(map(far.take, takes)))
+    goes = "The time of what reads goes"
+    if not far.receives:
+        goes = f"{percent(cost_s / far.whole)} of the time of what sends goes"
+    parts = names(part for one in takes for part in far.of(one))
+    cost_s = sum(far.take(one, seconds) for one, seconds in takes.items())
+    return found(kind, seen, cost_s, goes=goes, parts=parts, **numbers)
 
 
 def names(parts: Iterable[Part]) -> str:

@@ -4,7 +4,7 @@
 import dataclasses
 import operator
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,46 +15,16 @@ from spead_tutorial.tools.why import bars
 from spead_tutorial.tools.why.account import KINDS
 from spead_tutorial.tools.why.distance import distance
 from spead_tutorial.tools.why.facts import Seen
-from spead_tutorial.tools.why.findings import Finding
+from spead_tutorial.tools.why.finding import ROWS, Finding
 from spead_tutorial.tools.why.remedies import Gain
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
 
-class _Fault(NamedTuple):
-    chapter: int | None  # that mends it in a sender; None for what receivers alone do
-    words: str  # what the program does
-    where: str = ""  # the kind of time in the account whose largest part says where
-    receivers: int | None = None  # the chapter that mends it in a receiver
-
-
-_FAULTS = {
-    "sleeps": _Fault(4, "it sleeps in", "sleep", 7),
-    "spins": _Fault(4, "it reads the clock until a time has come in", "spin"),
-    "slow-data": _Fault(4, "it computes its data in", "own"),
-    "waits-for-input": _Fault(4, "it waits for input in", "input"),
-    "waits-for-room": _Fault(4, "it waits for room in a socket in", "room"),
-    "shared-core": _Fault(5, "its threads share a core"),
-    "waits-for-thread": _Fault(5, "it waits for another thread:", "thread", 7),
-    "small-packets": _Fault(6, "its packets are small"),
-    "fresh-memory": _Fault(8, "it takes new memory again and again", "", 9),
-    "small-heaps": _Fault(11, "its heaps are small, and share little"),
-    "call-per-packet": _Fault(11, "it makes a call for each packet:", "sends", 3),
-    "no-segmentation-offload": _Fault(11, "it sends without segmentation offload"),
-    "other-calls": _Fault(11, "it makes other calls for each packet:", "calls", 7),
-    "waits-for-lock": _Fault(14, "it waits for a lock", "", 18),
-    "fragments": _Fault(16, "its packets are cut into fragments"),
-    "no-socket": _Fault(None, "nothing listens", "", 3),
-    "pauses": _Fault(None, "it reads nothing for long times", "", 7),
-    "computes": _Fault(None, "it computes for each packet", "", 7),
-    "small-buffer": _Fault(None, "its socket has too little room", "", 7),
-    "ring-full": _Fault(None, "heaps are taken from the stream too slowly", "", 7),
-    "device": _Fault(None, "a device drops packets", "", 7),
-}
 #: The chapter that mends what is found in a sender, and in a receiver.
-CHAPTERS = {kind: one.chapter for kind, one in _FAULTS.items() if one.chapter}
-RECEIVER_CHAPTERS = {kind: one.receivers for kind, one in _FAULTS.items() if one.receivers}
+CHAPTERS = {kind: row.chapter for kind, row in ROWS.items() if row.chapter}
+RECEIVER_CHAPTERS = {kind: row.receivers for kind, row in ROWS.items() if row.receivers}
 #: The table of facts.
 _FACT: Column[tuple[str, str]] = Column("What was seen", operator.itemgetter(0), is_words=True)
 _VALUE: Column[tuple[str, str]] = Column("", operator.itemgetter(1), is_words=True)
@@ -136,10 +106,9 @@ def _first(seen: Seen, findings: tuple[Finding, ...]) -> str:
 
 def _does(seen: Seen, finding: Finding) -> str:
     """Say what a sender does, and in which call, library or thread where that is known."""
-    fault = _FAULTS[finding.kind]
-    parts = seen.account.parts if seen.account else ()
-    where = next((one.what for one in parts if one.kind == fault.where and one.what), "")
-    return f"{fault.words} {where}" if where else fault.words.removesuffix(" in").rstrip(":")
+    row, parts = ROWS[finding.kind], seen.account.parts if seen.account else ()
+    where = next((one.what for one in parts if one.kind == row.where and one.what), "")
+    return f"{row.does} {where}" if where else row.does.removesuffix(" in").rstrip(":")
 
 
 def _rate(seen: Seen) -> str:
