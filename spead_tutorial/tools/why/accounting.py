@@ -69,12 +69,8 @@ def account(
     slowed = None
     if calls is not None and calls.messages > 1 and run.messages and not receives:
         slowed = calls.seconds / calls.messages / (run.seconds / run.messages)
-    ranked = sorted(made, key=lambda one: (not one.sends, -_busy(one)))
+    ranked = sorted(made, key=lambda one: (not one.sends, -sum(map(one.of, RUNNING))))
     return Account(run.seconds, tuple(ranked[:_MOST_THREADS]), slowed, receives)
-
-
-def _busy(one: ThreadTime) -> float:
-    return sum(one.of(kind) for kind in RUNNING)
 
 
 def _matched(
@@ -127,9 +123,18 @@ class _Teller:
         else:
             asleep = seconds - thread.cpu_s - ready
         parts = [*self._own(thread.user_s * scale), *self._kernel(thread.system_s * scale)]
-        parts += [Part("core", "", ready * scale), *self._waits(asleep)]
+        parts.append(Part("core", "", ready * scale))
+        looks = sum(wait.seen for wait in thread.waits)
+        if not looks:
+            parts.append(Part("unexplained", "", asleep))
+        for wait in thread.waits:
+            parts += self._wait(wait, asleep * wait.seen / looks)
         sends = thread.tid in self.sending
         return ThreadTime(thread.tid, thread.name, sends, seconds, merged(parts))
+
+    def _calls(self, name: str) -> list[Call]:
+        """Return the calls of a name that strace saw it make."""
+        return [call for call in self.caller.calls if call.name == name] if self.caller else []
 
     # ---- Running ----
 
@@ -205,14 +210,6 @@ class _Teller:
 
     # ---- Waiting ----
 
-    def _waits(self, seconds: float) -> Iterator[Part]:
-        whole = sum(wait.seen for wait in self.thread.waits)
-        if not whole:
-            yield Part("unexplained", "", seconds)
-            return
-        for wait in self.thread.waits:
-            yield from self._wait(wait, seconds * wait.seen / whole)
-
     def _wait(self, wait: Wait, seconds: float) -> Iterator[Part]:
         """Divide the time of a wait by what it is for."""
         if wait.kind:
@@ -226,7 +223,7 @@ class _Teller:
         seconds *= 1 - slept
         if not seconds:
             return
-        if wait.call in _SOCKET or self._sends_by(wait.call):
+        if wait.call in _SOCKET or any(one.sends for one in self._calls(wait.call)):
             yield Part("room", wait.call, seconds)
         elif wait.call in _PROCESS:
             yield Part("process", wait.call, seconds)
@@ -245,15 +242,11 @@ class _Teller:
             return 0.0
         if self.caller is None:
             return None if wait.timed else 0.0
-        same = [call for call in self.caller.calls if call.name == wait.call]
+        same = self._calls(wait.call)
         exact = [call for call in same if call.timed == wait.timed] or same
         if not exact:
             return None if wait.timed else 0.0
         return max(call.timed_out or 0.0 for call in exact)
-
-    def _sends_by(self, name: str) -> bool:
-        calls = self.caller.calls if self.caller is not None else ()
-        return any(call.sends for call in calls if call.name == name)
 
     def _for_threads(self, wait: Wait, seconds: float) -> Iterator[Part]:
         """Divide a wait by what other threads did meanwhile."""
@@ -268,15 +261,12 @@ class _Teller:
         whole = max(running + timed, wait.seen if 2 * (running + timed) < wait.seen else 0)
         yield Part("sleep", f"in {label(thread)}", seconds * timed / whole)
         both_send = self.sending >= {thread.tid, self.thread.tid}
-        is_lock = both_send and wait.call == FUTEX and self._is_short()
+        asleep = self.run.seconds - self.thread.cpu_s - (self.thread.runnable_s or 0.0)
+        is_short = asleep < _LOCK_S * max(1, self.thread.voluntary)
+        is_lock = both_send and wait.call == FUTEX and is_short
         kind, what = ("lock", "while {} runs") if is_lock else ("thread", "{}")
         yield Part(kind, what.format(label(thread)), seconds * running / whole)
         yield dataclasses.replace(rest, seconds=seconds * (1 - (running + timed) / whole))
-
-    def _is_short(self) -> bool:
-        """Whether the thread waits often, and not long."""
-        asleep = self.run.seconds - self.thread.cpu_s - (self.thread.runnable_s or 0.0)
-        return asleep < _LOCK_S * max(1, self.thread.voluntary)
 
     def _awaited(self, wait: Wait) -> tuple[Thread | None, int, int]:
         """Return the thread that a wait is probably for, and how often it ran or slept meanwhile.

@@ -4,7 +4,7 @@
 import dataclasses
 import itertools
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from spead_tutorial.tools.why.facts import Call, Caller, Calls
@@ -104,9 +104,9 @@ def counted(
     by_reads = {(one.name, _socket_of(one)) for one in sent if one.name in READS}
     ids |= {id(one) for one in seen if (one.name, _socket_of(one)) in by_reads}
     during = [one for one in seen if first <= one.at <= last]
-    by_thread: dict[str | None, list[Ended]] = {}
+    by_thread: dict[str | None, list[Ended]] = defaultdict(list)
     for one in during:
-        by_thread.setdefault(None if pooled else one.who, []).append(one)
+        by_thread[None if pooled else one.who].append(one)
     ends = {
         None if pooled else one.who: one.value
         for one in seen
@@ -127,11 +127,6 @@ def counted(
     )
 
 
-def _number_of(value: str) -> int:
-    """Return what strace says that a call returned: modes have a zero before them; 0 for "?"."""
-    return 0 if value == "?" else int(value, 16 if value.startswith("0x") else 10)
-
-
 def read(lines: Iterable[str]) -> list[Ended]:
     """Read what strace wrote down: each call, when it has ended."""
     begun: dict[tuple[str | None, str], tuple[str, float]] = {}
@@ -148,7 +143,9 @@ def read(lines: Iterable[str]) -> list[Ended]:
         if (rest := _RESUMED.match(line)) is not None:
             first, at = begun.pop((rest["who"], rest["name"]), ("", at))
             arguments = first + arguments
-        value, took = _number_of(match["value"]), float(match["took"] or 0.0)
+        said, took = match["value"], float(match["took"] or 0.0)
+        # Modes have a zero before them, and addresses that and an x.
+        value = 0 if said == "?" else int(said, 16 if said.startswith("0x") else 10)
         one = Ended(match["who"], at, match["name"], arguments, value, took)
         if one.name == TIMER:
             timers[one.who] = _set_to(arguments)
@@ -166,12 +163,10 @@ def _caller(
     calls: list[Ended], sent: set[int], floor: float, name: tuple[str, int], end_of_memory: int
 ) -> Caller:
     """Return what one thread called."""
-    groups: dict[tuple[str, bool, bool, bool], list[Ended]] = {}
+    groups: dict[tuple[str, bool, bool, bool], list[Ended]] = defaultdict(list)
     mapped = 0
     for one in calls:
-        groups.setdefault(
-            (one.name, one.timed, id(one) in sent, EVENTS in one.arguments), []
-        ).append(one)
+        groups[one.name, one.timed, id(one) in sent, EVENTS in one.arguments].append(one)
         if one.name == "brk":
             mapped += max(0, one.value - end_of_memory) if end_of_memory else 0
             end_of_memory = one.value

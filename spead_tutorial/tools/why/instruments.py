@@ -45,35 +45,32 @@ def threads(pids: list[int]) -> dict[int, Thread]:
 
 
 def _thread(tid: int, pid: int) -> Thread:
-    path = f"/proc/{pid}/task/{tid}"
-    stat = _read(f"{path}/stat")
-    name = stat[stat.index("(") + 1 : stat.rindex(")")]
-    fields = stat[stat.rindex(")") + 2 :].split()
+    def read(name: str) -> str:
+        with open(f"/proc/{pid}/task/{tid}/{name}", encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    before, _, after = read("stat").rpartition(")")
+    fields = after.split()
     user, system = int(fields[11]) / _TICKS, int(fields[12]) / _TICKS
-    status = dict(line.split(":\t", 1) for line in _read(f"{path}/status").splitlines())
+    status = dict(line.split(":\t", 1) for line in read("status").splitlines())
     runnable = None
     with contextlib.suppress(OSError, ValueError):
-        ran_ns, waited_ns, _ = map(int, _read(f"{path}/schedstat").split())
+        ran_ns, waited_ns, _ = map(int, read("schedstat").split())
         runnable = waited_ns / 1e9
         # Exact, where the two others are whole ticks: they say how it is divided.
         share = user / (user + system) if user + system else 0.5
         user, system = ran_ns / 1e9 * share, ran_ns / 1e9 * (1 - share)
     return Thread(
         tid,
-        name,
+        before.partition("(")[2],
         user,
         system,
         runnable,
-        int(status["voluntary_ctxt_switches"]),
-        int(fields[7]),
-        tuple(sorted(os.sched_getaffinity(tid))),
+        voluntary=int(status["voluntary_ctxt_switches"]),
+        faults=int(fields[7]),
+        cpus=tuple(sorted(os.sched_getaffinity(tid))),
         pid=pid,
     )
-
-
-def _read(path: str) -> str:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
 
 
 def between(before: dict[int, Thread], after: dict[int, Thread]) -> tuple[Thread, ...]:
@@ -110,18 +107,33 @@ _STRACE = ("-f", "-qq", "-ttt", "--syscall-times=ns", "-y", "-s", "0", "-e",
 
 
 def strace(output: str, argv: Sequence[str], pid: int | None) -> list[str] | None:
-    """Return what writes down the calls of a program that it starts, or of one that runs already.
-
-    None where there is no strace.
-    """
+    """Return what writes down the calls of a program, or of one that runs; None without strace."""
     path = shutil.which("strace")
-    if path is None:
-        return None
     what = ["--", *argv] if pid is None else ["-p", str(pid)]
-    return [path, *_STRACE, "-o", output, *what]
+    return None if path is None else [path, *_STRACE, "-o", output, *what]
 
 
-# ---- perf: how much a sender gets from memory, by counters of the processor ----
+# ---- perf ----
+
+
+def begun(*command: str) -> "subprocess.Popen[bytes]":
+    """Start perf, which looks until it is told to end."""
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE)
+
+
+def ended(process: "subprocess.Popen[bytes]") -> str:
+    """Have perf write what it has noted and end, and return what it says."""
+    process.send_signal(signal.SIGINT)
+    try:
+        _, said = process.communicate(timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, said = process.communicate()
+    return said.decode(errors="replace")
+
+
+# ---- How much a sender gets from memory, by perf's counters of the processor ----
 
 _EVENT = "cache-misses"  # of the last cache, as perf names it for every processor
 _LINE_BYTES = 64
@@ -152,15 +164,10 @@ def traffic(pid: int) -> Iterator[list[Traffic]]:
         return
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder, "counts")
-        command = [perf, "stat", "-x", ",", "-e", _EVENT, "-o", str(output), "-p", str(pid)]
-        nothing = subprocess.DEVNULL
-        with subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing) as process:
-            try:
-                yield made
-            finally:
-                process.send_signal(signal.SIGINT)  # it writes what it has counted
-                try:
-                    process.wait(_PATIENCE_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()
+        words = "-x", ",", "-e", _EVENT, "-o", str(output), "-p", str(pid)
+        process = begun(perf, "stat", *words)
+        try:
+            yield made
+        finally:
+            ended(process)
         made.append(parse_traffic(output.read_text() if output.exists() else ""))

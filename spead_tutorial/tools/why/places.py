@@ -42,26 +42,23 @@ class Capture(PacketRing):
     def packets(self) -> Packets | None:
         """Return what was noted; None where no UDP was sent."""
         messages = packets = payload = fragments = 0
-        sizes: Counter[int] = Counter()
-        heaps: Counter[int] = Counter()
+        sizes, heaps = Counter[int](), Counter[int]()  # bytes by the size of their packet, and heap
         for message in self.messages():
-            length, head, merged = message.n_bytes, message.head, message.merged
+            head, merged = message.head, message.merged
             found = _datagram(head) if message.is_sent else None
             if found is None:
                 continue
             at, is_first, is_fragment = found
+            n_bytes = message.n_bytes - at
             messages += 1
-            fragments += is_fragment and not is_first
-            n_bytes = length - at
             payload += n_bytes
             if not is_first:
+                fragments += 1
                 continue
             size = struct.unpack_from("!H", head, at - 4)[0] - 8 if is_fragment else n_bytes
-            n_packets = -(-n_bytes // merged) if merged else 1
-            packets += n_packets
+            packets += -(-n_bytes // merged) if merged else 1
             sizes[merged or size] += n_bytes if merged else size
-            heap = _heap_bytes(head[at:])
-            if heap is not None:
+            if (heap := _heap_bytes(head[at:])) is not None:
                 heaps[heap] += n_bytes
         if not messages or not packets:
             return None
@@ -132,6 +129,7 @@ class Spot(abc.ABC):
     # what to tell senders; None where that is their own business
     destination: tuple[str, int] | None = None
     popen: Any = subprocess.Popen  # what starts a program there
+    socket: Any = socket.socket  # and what makes a socket
 
     @property
     def environment(self) -> dict[str, str]:
@@ -145,26 +143,29 @@ class Spot(abc.ABC):
     def counters(self) -> Counters:
         """Read the counters of the device."""
 
-    @abc.abstractmethod
     def mtu(self) -> int:
         """Return the largest packet that the device takes, in bytes."""
+        return int(Path("/sys/class/net", self.device, "mtu").read_text())
 
     def capture(self) -> Capture | str:
         """Begin to note packets, or say why that cannot be."""
         try:
-            return Capture(socket.socket(socket.AF_PACKET, socket.SOCK_RAW), self.device)
-        except OSError:
-            return (
-                f"The packets were not seen, as this user may not listen at {self.device}: run it"
-                " as root, or in a lab."
-            )
+            return Capture(self.socket(socket.AF_PACKET, socket.SOCK_RAW), self.device)
+        except OSError as error:
+            return self._unseen(error)
+
+    def _unseen(self, _: OSError) -> str:
+        return (
+            f"The packets were not seen, as this user may not listen at {self.device}: run it"
+            " as root, or in a lab."
+        )
 
 
 class InLab(Spot):
     """A lab of the command's own."""
 
     def __init__(self, lab: Lab) -> None:
-        self.lab, self.popen = lab, lab.popen
+        self.lab, self.popen, self.socket = lab, lab.popen, lab.socket
         self.device = lab.device
         self.destination = lab.address, lab.port
         self.text = f"a lab's device ({lab.kind}), MTU {lab.mtu}"
@@ -175,12 +176,8 @@ class InLab(Spot):
     def mtu(self) -> int:
         return self.lab.mtu
 
-    def capture(self) -> Capture | str:
-        try:
-            raw = self.lab.socket(socket.AF_PACKET, socket.SOCK_RAW)
-            return Capture(raw, self.device)
-        except OSError as error:
-            return f"The packets were not seen: {error.strerror or error}."
+    def _unseen(self, error: OSError) -> str:
+        return f"The packets were not seen: {error.strerror or error}."
 
 
 class AtInterface(Spot):
@@ -192,10 +189,7 @@ class AtInterface(Spot):
         self.text = f"{device}, MTU {self.mtu()}, which others may use, too"
 
     def counters(self) -> Counters:
-        return _counted(Path("/proc/net/dev"), self.device)
-
-    def mtu(self) -> int:
-        return int(Path("/sys/class/net", self.device, "mtu").read_text())
+        return _counted(Path("/proc/net/dev").read_text(), self.device)
 
 
 #: The kind of device that counts what is sent into it as received, and as dropped.
@@ -232,20 +226,20 @@ class AtProcess(Spot):
         self.text = f"{self.device}, which has sent most where process {self.pid} is"
 
     def _all(self) -> dict[str, Counters]:
-        lines = self._table.read_text().splitlines()[2:]
-        names = [line.partition(":")[0].strip() for line in lines]
-        return {name: _counted(self._table, name) for name in names}
+        text = self._table.read_text()
+        names = [line.partition(":")[0].strip() for line in text.splitlines()[2:]]
+        return {name: _counted(text, name) for name in names}
 
     def counters(self) -> Counters:
         """Read the counters of the device; where the process has ended, they are the last ones."""
         with contextlib.suppress(OSError):
-            self._last = _counted(self._table, self.device)
+            self._last = _counted(self._table.read_text(), self.device)
         return dataclasses.replace(self._last, kind=self._kind)
 
     def mtu(self) -> int:
         if self._is_here():
             with contextlib.suppress(OSError):
-                return int(Path("/sys/class/net", self.device, "mtu").read_text())
+                return super().mtu()
         return 65536 if self.device == "lo" else 1500
 
     def has_socket(self) -> bool:
@@ -276,9 +270,9 @@ class AtProcess(Spot):
         return super().capture()
 
 
-def _counted(table: Path, device: str) -> Counters:
+def _counted(table: str, device: str) -> Counters:
     kind = "loopback" if device == "lo" else "interface"
-    counters = Counters.parse(table.read_text(), device, kind)
+    counters = Counters.parse(table, device, kind)
     if counters is None:
         raise click.UsageError(f"there is no interface {device!r} here")
     return counters

@@ -102,18 +102,13 @@ def end(process: Any, patience_s: float = 1.0) -> None:
                 with contextlib.suppress(OSError):
                     signal.pidfd_send_signal(one, number)
             until = time.monotonic() + patience_s
-            while not _ended(held):
+            while len(select.select(held, [], [], 0)[0]) < len(held):  # one can be read that ended
                 process.poll()  # which only ends when it has been asked for
                 if time.monotonic() > until:
                     break
                 time.sleep(0.01)
     with contextlib.suppress(subprocess.TimeoutExpired):  # another user's cannot be ended
         process.wait(patience_s)
-
-
-def _ended(held: list[int]) -> bool:
-    """Whether all of some processes have ended: then their descriptors can be read."""
-    return len(select.select(held, [], [], 0)[0]) == len(held)
 
 
 def _kill(held: int) -> None:

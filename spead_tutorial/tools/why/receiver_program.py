@@ -132,24 +132,18 @@ class Program:
     def _start(self) -> None:
         popen = self.lab.receiver.popen
         self._process = start(popen, self._argv, self.output, self.spot.environment)
-        begun = time.monotonic()
+        late = time.monotonic() + _START_S
         while not bound(self._process.pid, self.lab.port):
-            if self._process.poll() is not None:
-                raise click.ClickException(self._ended_early())
-            if time.monotonic() > begun + _START_S:
-                raise click.ClickException(self._never_listened())
+            if (status := self._process.poll()) is not None:
+                how = f"by signal {-status}" if status < 0 else f"with status {status}"
+                said = [f"{self.name} ended {how} before it listened", *self.output.lines()[-1:]]
+                raise click.ClickException(": ".join(said))
+            if time.monotonic() > late:
+                others = sorted({one.port for one in bound(self._process.pid)})
+                where = f", but at {', '.join(map(str, others))}" if others else ""
+                raise click.ClickException(
+                    f"{self.name} did not listen at UDP port {self.lab.port} within"
+                    f" {_START_S:g} s{where}: say where in its arguments ({{host}} and {{port}}"
+                    " stand for it), or let it read SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
+                )
             time.sleep(_LOOK_S)
-
-    def _ended_early(self) -> str:
-        status = self._process.returncode
-        how = f"by signal {-status}" if status < 0 else f"with status {status}"
-        return ": ".join([f"{self.name} ended {how} before it listened", *self.output.lines()[-1:]])
-
-    def _never_listened(self) -> str:
-        others = sorted({one.port for one in bound(self._process.pid)})
-        where = f", but at {', '.join(map(str, others))}" if others else ""
-        return (
-            f"{self.name} did not listen at UDP port {self.lab.port} within {_START_S:g} s{where}:"
-            " say where in its arguments ({host} and {port} stand for it), or let it read"
-            " SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
-        )

@@ -5,20 +5,19 @@ import contextlib
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from spead_tutorial.tools.why import instruments
 from spead_tutorial.tools.why.facts import Sampled
 
 #: What to say where there is no perf, or it may not look.
 NO_PERF = "What its own code does was not seen, as there is no perf: apt install linux-perf."
 _FORBIDDEN = "What its own code does was not seen, as perf may not look: {}."
 _RATE = "997"  # samples a second, at no multiple of what programs wait for
-_PATIENCE_S = 5.0
 _READING_S = 20.0
 _LINE = re.compile(r"^\s*(?P<tid>\d+)\s+[0-9a-f]+ (?P<symbol>.*) \((?P<library>[^()]*)\)$")
 _MOST_LINES = 1_000_000
@@ -116,25 +115,16 @@ def profile(pids: Sequence[int], seconds: float) -> Iterator[Profile]:
         yield Profile(None)
         return
     with tempfile.TemporaryDirectory() as folder:
-        output, nothing = str(Path(folder, "perf.data")), subprocess.DEVNULL
-        command = [perf, "record", "-q", "-e", "cpu-clock:u", "-F", _RATE, "-o", output]
+        output = str(Path(folder, "perf.data"))
+        words = ["-q", "-e", "cpu-clock:u", "-F", _RATE, "-o", output, "-p", ",".join(map(str, pids))]
         # A program of its own, which begins when perf looks, and with which perf ends.
-        command += ["-p", ",".join(map(str, pids)), "--", "sleep", str(seconds)]
-        with subprocess.Popen(
-            command, stdin=nothing, stdout=nothing, stderr=subprocess.PIPE
-        ) as process:
-            made = Profile(process)
-            try:
-                yield made
-            finally:
-                if process.poll() is None:
-                    process.send_signal(signal.SIGINT)  # it writes what it has noted
-                try:
-                    _, said = process.communicate(timeout=_PATIENCE_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    _, said = process.communicate()
-        made.lines, made.why = _read(perf, output), _reason(said.decode(errors="replace"))
+        process = instruments.begun(perf, "record", *words, "--", "sleep", str(seconds))
+        made = Profile(process)
+        try:
+            yield made
+        finally:
+            said = instruments.ended(process)
+        made.lines, made.why = _read(perf, output), _reason(said)
 
 
 def _read(perf: str, output: str) -> list[str]:

@@ -3,9 +3,11 @@
 
 import contextlib
 import dataclasses
+import importlib.resources
 import os
 import platform
-from collections import Counter
+import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -28,26 +30,9 @@ class Blocked(NamedTuple):
 Doing = Blocked | None
 Look = dict[int, Doing]
 
-#: The calls that programs wait in, by their numbers.
-_NUMBERS: dict[str, dict[int, str]] = {
-    "x86_64": {
-        0: "read", 1: "write", 7: "poll", 17: "pread64", 18: "pwrite64", 19: "readv", 20: "writev",
-        23: "select", 24: "sched_yield", 34: "pause", 35: "nanosleep", 43: "accept", 44: "sendto",
-        45: "recvfrom", 46: "sendmsg", 47: "recvmsg", 61: "wait4", 74: "fsync", 75: "fdatasync",
-        130: "rt_sigsuspend", 202: "futex", 230: "clock_nanosleep", 232: "epoll_wait",
-        247: "waitid", 270: "pselect6", 271: "ppoll", 281: "epoll_pwait", 288: "accept4",
-        299: "recvmmsg", 307: "sendmmsg", 426: "io_uring_enter", 441: "epoll_pwait2",
-    },
-    "aarch64": {
-        22: "epoll_pwait", 63: "read", 64: "write", 65: "readv", 66: "writev", 67: "pread64",
-        68: "pwrite64", 72: "pselect6", 73: "ppoll", 82: "fsync", 83: "fdatasync", 95: "waitid",
-        98: "futex", 101: "nanosleep", 115: "clock_nanosleep", 124: "sched_yield",
-        133: "rt_sigsuspend", 202: "accept", 206: "sendto", 207: "recvfrom", 211: "sendmsg",
-        212: "recvmsg", 242: "accept4", 243: "recvmmsg", 260: "wait4", 269: "sendmmsg",
-        426: "io_uring_enter", 441: "epoll_pwait2",
-    },
-}  # fmt: skip
-_HERE = _NUMBERS.get(platform.machine(), {})
+#: The calls that programs wait in here, by their numbers.
+_FILE = importlib.resources.files(__package__).joinpath("syscalls.toml")
+_HERE = {n: name for name, n in tomllib.loads(_FILE.read_text()).get(platform.machine(), {}).items()}
 #: Which argument says until when: an address, of which nothing is none, or milliseconds.
 _UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
 _MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}
@@ -87,8 +72,8 @@ def look(pids: Sequence[int]) -> Look | None:
 def waits(looks: Iterable[Look]) -> dict[int, tuple[int, tuple[Wait, ...]]]:
     """Return how often each thread was looked at, and what it waited in."""
     times: Counter[int] = Counter()
-    seen: dict[int, Counter[Blocked]] = {}
-    beside: dict[tuple[int, Blocked], Counter[tuple[int, str]]] = {}
+    seen: dict[int, Counter[Blocked]] = defaultdict(Counter)
+    beside: dict[tuple[int, Blocked], Counter[tuple[int, str]]] = defaultdict(Counter)
     for one in looks:
         times.update(one.keys())
         active = [
@@ -99,23 +84,18 @@ def waits(looks: Iterable[Look]) -> dict[int, tuple[int, tuple[Wait, ...]]]:
         active = sorted(active, key=lambda other: other[1])[:_MOST_ACTIVE]
         for tid, what in one.items():
             if what is not None:
-                seen.setdefault(tid, Counter())[what] += 1
-                others = beside.setdefault((tid, what), Counter())
-                others.update(other for other in active if other[0] != tid)
+                seen[tid][what] += 1
+                beside[tid, what].update(other for other in active if other[0] != tid)
+
+    def wait(tid: int, what: Blocked, n: int) -> Wait:
+        others = beside[tid, what].most_common(_MOST_BESIDE)
+        told = tuple(Beside(*other, count) for other, count in others)
+        return Wait(what.call, what.timed, n, told, what.kind, what.on)
+
     return {
-        tid: (
-            times[tid],
-            tuple(
-                Wait(what.call, what.timed, n, _beside(beside[tid, what]), what.kind, what.on)
-                for what, n in seen.get(tid, Counter()).most_common()
-            ),
-        )
-        for tid in times
+        tid: (n, tuple(wait(tid, *found) for found in seen[tid].most_common()))
+        for tid, n in times.items()
     }
-
-
-def _beside(others: Counter[tuple[int, str]]) -> tuple[Beside, ...]:
-    return tuple(Beside(*other, count) for other, count in others.most_common(_MOST_BESIDE))
 
 
 def numbered(names: Mapping[int, str]) -> dict[int, tuple[str, int]]:
@@ -145,7 +125,9 @@ def added(
     """
     threads = run.threads
     if pooled and threads:
-        one, watching = pool(threads), _watching(looks)
+        one = pool(threads)
+        # Those that do nothing but watch the others sleep now and then.
+        watching = {tid for tid, (_, its) in waits(looks).items() if its and its[0].call in _SLEEPS}
         threads = (one,)
         looks = [
             {one.tid: of_pool({tid: what for tid, what in look.items() if tid not in watching})}
@@ -217,15 +199,6 @@ def of_pool(one: Look) -> Doing:
         return 1 if what.call in _MILLISECONDS and what.timed else 2 + (what.call == FUTEX)
 
     return min(blocked, key=rank, default=Blocked("", False))
-
-
-def _watching(looks: Sequence[Look]) -> set[int]:
-    """Return the threads that do nothing but watch the others: they sleep now and then."""
-    seen = waits(looks)
-    return {
-        tid for tid, (_, found) in seen.items()
-        if found and found[0].call in _SLEEPS
-    }  # fmt: skip
 
 
 def pool(threads: Sequence[Thread]) -> Thread:

@@ -95,7 +95,9 @@ def watch(
         bare = trying.bare(spot, _seen(packets))
         if isinstance(packets, Packets) and isinstance(bare, Bare):
             tried = trying.tried(spot, packets, _seen(calls), run, say)
-    counted = _seen(packets)
+    counted, called, code = _seen(packets), _seen(calls), _seen(sampled)
+    per_message = counted.per_message if counted else 1.0
+    unseen = calls, sampled, times, packets, bare, tried
     return Seen(
         program=sender.name,
         place=spot.text,
@@ -103,17 +105,13 @@ def watch(
         cores=len(os.sched_getaffinity(0)),
         run=run,
         packets=counted,
-        calls=_seen(calls),
+        calls=called,
         bare=_seen(bare),
-        unseen=tuple(
-            one for one in (calls, sampled, times, packets, bare, tried) if isinstance(one, str)
-        ),
+        unseen=tuple(one for one in unseen if isinstance(one, str)),
         traffic=from_memory,
-        sampled=_seen(sampled),
+        sampled=code,
         tried=_seen(tried) or (),
-        account=account(
-            run, _seen(calls), _seen(sampled), prices(), counted.per_message if counted else 1.0
-        ),
+        account=account(run, called, code, prices(), per_message),
     )
 
 
@@ -158,24 +156,20 @@ def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traff
             waited = min(looks[-1].at - looks[0].at, seconds + _START_S * (sender.pid is None))
             raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
     if sender.pid is None and isinstance(spot, InLab):
-        _refuse_leftovers(sender, spot)
+        # Beside what still sends no other run could be watched.
+        before = spot.counters().packets
+        time.sleep(_LEFTOVERS_S)
+        if spot.counters().packets > before + _STRAYS:
+            raise click.ClickException(
+                f"{sender.name} ended, but left something behind that still sends: have it stay in"
+                " the foreground until all is sent"
+            )
     run = following.run_of(looks, sent[0] - 1, sent[-1] + 1, pooled=pooled)
     traffic = found[0]
     if traffic.n_bytes is not None:  # as much of it as all messages have that are in the run
         part = run.messages / (looks[-1].counted - looks[0].counted).packets
         traffic = dataclasses.replace(traffic, n_bytes=round(traffic.n_bytes * part))
     return run, traffic
-
-
-def _refuse_leftovers(sender: Sender, spot: InLab) -> None:
-    """Raise an error where something still sends, beside which no other run could be watched."""
-    before = spot.counters().packets
-    time.sleep(_LEFTOVERS_S)
-    if spot.counters().packets > before + _STRAYS:
-        raise click.ClickException(
-            f"{sender.name} ended, but left something behind that still sends: have it stay in the"
-            " foreground until all is sent"
-        )
 
 
 def _followed(
@@ -227,16 +221,16 @@ def _nothing_sent(sender: Sender, spot: Spot, whole: bool, waited: float, looped
         return f"{sender.name} {ended}, and nothing was sent by {spot.text}"
     host, port = spot.destination
     elsewhere = f" ({looped} packets went to its own loopback)" if looped else ""
-    if Path(sender.argv[0]).name in _CONTAINERS:
-        return (
-            f"{sender.name} {ended}, and sent nothing to {host}, port {port}: a container has a"
-            " network of its own, so start it as usual, and say --pid with the process in it"
-        )
-    return (
-        f"{sender.name} {ended}, and sent nothing to {host}, port {port}{elsewhere}: say where"
-        " in its arguments ({host} and {port} stand for it), or let it read SPEAD_TUTORIAL_HOST and"
-        " SPEAD_TUTORIAL_PORT"
+    way_out = (
+        f"{elsewhere}: say where in its arguments ({{host}} and {{port}} stand for it), or let it"
+        " read SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
     )
+    if Path(sender.argv[0]).name in _CONTAINERS:
+        way_out = (
+            ": a container has a network of its own, so start it as usual, and say --pid with the"
+            " process in it"
+        )
+    return f"{sender.name} {ended}, and sent nothing to {host}, port {port}{way_out}"
 
 
 def _packets(
