@@ -9,6 +9,7 @@ import dataclasses
 import errno
 import importlib.resources
 import importlib.util
+import itertools
 import json
 import os
 import platform
@@ -70,8 +71,7 @@ def _found(name: str, value: str | None, mend: str | None = None) -> Check:
 def examine() -> Iterator[Check]:
     """Yield what was found, one thing after the other; the lab, which matters most, first."""
     offer = probe()
-    yield _lab(offer)
-    yield _namespaces(offer)
+    yield from _lab(offer)
     yield _receiver(offer)
     yield _programs()
     yield from _ways(offer)
@@ -79,23 +79,20 @@ def examine() -> Iterator[Check]:
     yield from _memory()
     yield _hardware_counters()
     yield from _processor()
-    yield _compiler()
-    yield from _tools()
-    yield _pictures()
+    yield from _software()
 
 
-def _lab(offer: LabProbe) -> Check:
+def _lab(offer: LabProbe) -> Iterator[Check]:
     if offer.reason is None:
-        return Check("lab", "ok", f"{offer.kinds[0]} (offered: {', '.join(offer.kinds)})")
-    why = offer.reason.partition(", or, as root, type:")[0]
-    return Check("lab", "fail", why, f"or, as root: {' && '.join(root_commands())}")
-
-
-def _namespaces(offer: LabProbe) -> Check:
-    if not offer.namespaces:
-        return Check("namespaces", "fail", "this user may have none", "see the line above")
+        yield Check("lab", "ok", f"{offer.kinds[0]} (offered: {', '.join(offer.kinds)})")
+    else:
+        why = offer.reason.partition(", or, as root, type:")[0]
+        yield Check("lab", "fail", why, f"or, as root: {' && '.join(root_commands())}")
     how = "in user namespaces, without root" if offer.rootless else "with this user's privileges"
-    return Check("namespaces", "ok", how)
+    if offer.namespaces:
+        yield Check("namespaces", "ok", how)
+    else:
+        yield Check("namespaces", "fail", "this user may have none", "see the line above")
 
 
 def _receiver(offer: LabProbe) -> Check:
@@ -111,27 +108,23 @@ def _receiver(offer: LabProbe) -> Check:
 def _programs() -> Check:
     missing = []
     names = [one.name for one in (*CHAPTERS, *STEPS)] + [one.name for one in RECEIVERS]
-    for name in names:
-        for language in built():
-            try:
-                program(name, language)
-            except ProgramError:
-                missing.append(f"{name} in {language}")
+    for name, language in itertools.product(names, built()):
+        try:
+            program(name, language)
+        except ProgramError:
+            missing.append(f"{name} in {language}")
     try:
         sink_path()
     except LabError:
         missing.append("sink")
+    mend: str | None = "build and install the package: pip install ."
     if missing:
-        mend = "build and install the package: pip install ."
         return Check("programs", "fail", f"missing: {', '.join(missing)}", mend)
     there, number = built(), len(CHAPTERS) + len(RECEIVERS)
     mend = "get a C++ compiler (apt install g++), and install the package again"
-    return Check(
-        "programs",
-        "ok",
-        f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}",
-        None if there == LANGUAGES else f"for those in {LANGUAGES[-1]}: {mend}",
-    )
+    mend = None if there == LANGUAGES else f"for those in {LANGUAGES[-1]}: {mend}"
+    value = f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}"
+    return Check("programs", "ok", value, mend)
 
 
 def _ways(offer: LabProbe) -> Iterator[Check]:
@@ -269,30 +262,26 @@ def _processor() -> Iterator[Check]:
     yield _found("load", f"{facts['load']:.2f}", mend)
 
 
-def _compiler() -> Check:
+def _software() -> Iterator[Check]:
+    """Say which compiler there is, and which programs and packages of others that commands use."""
     flags = build_fact("compiler_flags") or "flags unknown"
     made_by = f"{build_fact('compiler') or UNKNOWN} with {flags}"
     here = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     mend = None if here else "to build the package, install one: gcc or clang"
     found = f"{Path(here).name} is here" if here else "none found here"
-    return _found("compiler", f"programs made by {made_by}; {found}", mend)
-
-
-def _tools() -> Iterator[Check]:
-    """Say which programs of others' are here that commands run."""
+    yield _found("compiler", f"programs made by {made_by}; {found}", mend)
     for tool, package, what in _TOOLS:
         if shutil.which(tool) is None:
             value = f"missing: without {tool} {what}"
             yield _found(tool, value, f"as root: apt install {package}")
         else:
             yield _found(tool, "here")
-
-
-def _pictures() -> Check:
     missing = [n for n in ("matplotlib", "pandas") if importlib.util.find_spec(n) is None]
-    if not missing:
-        return _found("pictures", "matplotlib and pandas are here")
-    return _found("pictures", f"missing: {', '.join(missing)}", "pip install 'spead-tutorial[lab]'")
+    if missing:
+        value = f"missing: {', '.join(missing)}"
+        yield _found("pictures", value, "pip install 'spead-tutorial[lab]'")
+    else:
+        yield _found("pictures", "matplotlib and pandas are here")
 
 
 # ---- The command ----
