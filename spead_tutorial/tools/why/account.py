@@ -2,24 +2,27 @@
 """An account of time: what each thread spent every second on that was seen. No I/O, no clock."""
 
 import dataclasses
+import importlib.resources
 from collections.abc import Iterable
 
-#: What a thread can spend its time on, in the words of the report, in the order of its bar.
-KINDS = {
-    "own": "in its own code",
-    "spin": "reading the clock until a time has come",
-    "sends": "in calls that send",
-    "calls": "in other calls",
-    "faults": "in page faults",
-    "sleep": "waiting for a time",
-    "lock": "waiting for a lock",
-    "thread": "waiting for another thread",
-    "room": "waiting for room in a socket",
-    "input": "waiting for input",
-    "process": "waiting for another process",
-    "core": "ready, but without a core",
-    "unexplained": "unexplained",
-}
+import msgspec
+
+
+class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a thread can spend its time on: `kinds.toml` has them all, and says what is in them."""
+
+    words: str
+    short: str
+    style: str
+    receives: str = ""
+    colour: str = ""
+    hatch: str = ""
+
+
+_FILE = importlib.resources.files(__package__).joinpath("kinds.toml")
+#: In the order of a thread's bar; and in the words of the report.
+LOOKS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Kind])
+KINDS = {kind: one.words for kind, one in LOOKS.items()}
 #: Those in which it has a core.
 RUNNING = ("own", "spin", "sends", "calls", "faults")
 
@@ -60,7 +63,6 @@ class ThreadTime:
     parts: tuple[Part, ...]
 
     def of(self, kind: str) -> float:
-        """Return its seconds of a kind."""
         return sum(part.seconds for part in self.parts if part.kind == kind)
 
 
@@ -75,9 +77,9 @@ class Account:
 
     @property
     def words(self) -> dict[str, str]:
-        """What kinds are called."""
-        theirs = {"sends": "in calls that read the socket", "input": "waiting for packets"}
-        return KINDS | theirs if self.receives else KINDS
+        if not self.receives:
+            return KINDS
+        return {kind: one.receives or one.words for kind, one in LOOKS.items()}
 
     @property
     def senders(self) -> tuple[ThreadTime, ...]:
@@ -86,11 +88,9 @@ class Account:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What the threads that send spent their time on: equal parts as one, largest first."""
         return merged(part for one in self.senders for part in one.parts)
 
     def of(self, kind: str) -> float:
-        """Return the seconds of a kind, of the threads that send."""
         return sum(one.of(kind) for one in self.senders)
 
     def share(self, kind: str) -> float:

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An account of time as bars: of blocks in a terminal, and as a picture."""
 
-import dataclasses
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results.tables import plain
 from spead_tutorial.results.units import number, percent
-from spead_tutorial.tools.why.account import KINDS, RUNNING, Account, Part, ThreadTime
+from spead_tutorial.tools.why.account import KINDS, LOOKS, RUNNING, Account, ThreadTime
 from spead_tutorial.tools.why.facts import Seen
 
 if TYPE_CHECKING:
@@ -22,31 +21,6 @@ if TYPE_CHECKING:
 #: Part of a thread's time from which a kind is said by itself, and a thread that works matters.
 _MATTERS, _BUSY = 0.02, 0.05
 _MOST_THREADS = 12
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Look:
-    short: str  # what it is called where there is little room
-    style: str  # rich's
-    colour: str = ""  # of the theme, one for all of the program's, the kernel's and what is waited
-    hatch: str = ""
-
-
-_LOOKS = {
-    "own": _Look("own code", "green", "preparing"),
-    "spin": _Look("spins", "yellow", "preparing", "////"),
-    "sends": _Look("sends", "magenta", "sending"),
-    "calls": _Look("other calls", "blue", "sending", "////"),
-    "faults": _Look("page faults", "cyan", "sending", "...."),
-    "sleep": _Look("sleeps", "red", "limit"),
-    "lock": _Look("lock", "bright_red", "limit", "////"),
-    "thread": _Look("other thread", "bright_yellow", "limit", "----"),
-    "room": _Look("no room", "bright_cyan", "limit", "...."),
-    "input": _Look("input", "bright_blue", "limit", "xxxx"),
-    "process": _Look("other process", "bright_green", "limit", "\\\\\\\\"),
-    "core": _Look("no core", "white", "c"),
-    "unexplained": _Look("unexplained", "dim"),
-}
 #: One for each kind that is shown, such that neighbours differ without colours.
 _BLOCKS, _REST, _UNEXPLAINED = "█▒▓░#=%+o*:x", "~", "·"
 
@@ -114,7 +88,7 @@ def _bar(shares: dict[str, float], blocks: dict[str, str], width: int) -> "Text"
     for kind, share in shares.items():
         until += share
         end = min(width, round(until * width))
-        bar.append(blocks.get(kind, _REST) * (end - drawn), _LOOKS[kind].style)
+        bar.append(blocks.get(kind, _REST) * (end - drawn), LOOKS[kind].style)
         drawn = end
     return bar
 
@@ -129,27 +103,22 @@ def _legend(
     table.add_column()
     table.add_column(justify="right")
     rest = [kind for kind, share in shares.items() if share and kind not in blocks]
+    whole = sum(one.seconds for one in account.senders)
     for kind, block in blocks.items():
         if kind == "unexplained" and rest:
             words = Text("; ".join(said[one] for one in rest))
             table.add_row(_REST, percent(sum(shares[one] for one in rest)), words)
-        words = Text(plain(said[kind] + _details(account, kind)))
+        # In which calls, libraries or threads most of it is.
+        parts = [one for one in account.parts if one.kind == kind and one.what]
+        large = [one for one in parts if one.seconds >= _MATTERS * whole][:3]
+        told = [
+            one.what + ("" if one.calls is None else f" ({number(one.calls)} for a packet)")
+            for one in large
+        ]
+        words = Text(plain(said[kind] + ": " * bool(told) + ", ".join(told)))
         share = percent(shares[kind]) if shares[kind] or kind == "unexplained" else ""
-        table.add_row(Text(block, _LOOKS[kind].style), share, words)
+        table.add_row(Text(block, LOOKS[kind].style), share, words)
     return [table]
-
-
-def _details(account: Account, kind: str) -> str:
-    """Say in which calls, libraries or threads most of the time of a kind is."""
-    whole = sum(one.seconds for one in account.senders)
-    parts = [one for one in account.parts if one.kind == kind and one.what]
-    large = [one for one in parts if one.seconds >= _MATTERS * whole][:3]
-    return ": " + ", ".join(map(_detail, large)) if large else ""
-
-
-def _detail(part: Part) -> str:
-    often = "" if part.calls is None else f" ({number(part.calls)} for a packet)"
-    return part.what + often
 
 
 # ---- As a picture ----
@@ -177,7 +146,7 @@ def picture(recording: Recording, theme: "Theme", *, seen: Seen) -> "Drawn":
         subtitle = f"{title}; {percent(account.share('unexplained'))} of the time is unexplained"
         title = f"{percent(account.share(most))} {KINDS[most]}"
     looks: dict[str, PartLook] = {
-        kind: (look.colour, look.hatch) if look.colour else None for kind, look in _LOOKS.items()
+        kind: (look.colour, look.hatch) if look.colour else None for kind, look in LOOKS.items()
     }
     drawn = sheet.Sheet(
         theme,
@@ -210,7 +179,7 @@ def _label(kind: str, share: float, room: float) -> str:
     """Return the longest name of a part that there is room for in its bar, or none."""
     if kind == "unexplained":  # of which there is but an outline
         return ""
-    short, full = _LOOKS[kind].short, KINDS[kind]
+    short, full = LOOKS[kind].short, KINDS[kind]
     names = (f"{full} {percent(share)}", f"{short} {percent(share)}", short)
     fits: Any = (one for one in names if (len(one) + 1) * _LETTER <= share * room)
     return next(fits, "")
