@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What command lines have in common: words as values, streams to write to, and how they end.
+"""What command lines have in common: words as values, sentences, streams, and how they end.
 
 What goes wrong is one line on stderr. Exit status: 1 where it could not be done, 2 where it
 was asked for wrongly, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
@@ -13,6 +13,7 @@ import math
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -51,6 +52,22 @@ def parsed(parse: Callable[[str], _T]) -> Callable[[str], _T]:
             raise click.UsageError(str(error)) from None
 
     return convert
+
+
+# ---- Sentences ----
+
+
+def worded(template: Path, **names: Any) -> Any:
+    """Return what a template for sentences comes to: its text, and its macros by their names."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # most commands do without
+
+    environment = Environment(
+        loader=FileSystemLoader(template.parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(template.name).make_module(names)
 
 
 # ---- The three standard streams, however it was started ----
