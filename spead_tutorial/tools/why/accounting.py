@@ -88,7 +88,6 @@ def _matched(
 
 
 def label(thread: Thread) -> str:
-    """Return what a thread is called where it is waited for."""
     return f"{thread.name} ({thread.tid})"
 
 
@@ -133,7 +132,6 @@ class _Teller:
         return ThreadTime(thread.tid, thread.name, sends, seconds, merged(parts))
 
     def _calls(self, name: str) -> list[Call]:
-        """Return the calls of a name that strace saw it make."""
         return [call for call in self.caller.calls if call.name == name] if self.caller else []
 
     # ---- Running ----

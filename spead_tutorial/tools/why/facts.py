@@ -2,11 +2,17 @@
 """What was seen of a program: numbers, without a word on what they mean."""
 
 import dataclasses
+import importlib.resources
+import tomllib
 
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.account import Account
 from spead_tutorial.tools.why.remedies import Tried
 
+#: What could not be seen, as the report says it.
+UNSEEN: dict[str, str] = tomllib.loads(
+    importlib.resources.files(__package__).joinpath("unseen.toml").read_text()
+)
 #: Bytes of payload that facts are given for: a gigabyte of 10⁹.
 GB = 10**9
 #: Bytes in a page.
@@ -56,7 +62,6 @@ class Thread:
 
     @property
     def cpu_s(self) -> float:
-        """Seconds of CPU time."""
         return self.user_s + self.system_s
 
 
@@ -79,21 +84,17 @@ class Run:
 
     @property
     def cpu_s(self) -> float:
-        """Seconds of CPU time of all threads."""
         return sum(thread.cpu_s for thread in self.threads)
 
     @property
     def user_s(self) -> float:
-        """Seconds of that in the program itself."""
         return sum(thread.user_s for thread in self.threads)
 
     @property
     def faults(self) -> int:
-        """Pages touched for the first time."""
         return sum(thread.faults for thread in self.threads)
 
     def per_gb(self, amount: float) -> float:
-        """Return what an amount is for a gigabyte of payload."""
         return amount * GB / self.payload_bytes
 
 
@@ -110,12 +111,10 @@ class Packets:
     heap_bytes: int | None
 
     def per_gb(self, amount: float) -> float:
-        """Return what an amount is for a gigabyte of payload."""
         return amount * GB / self.payload_bytes
 
     @property
     def per_message(self) -> float:
-        """Packets in a message."""
         return self.packets / (self.messages - self.fragments or 1)
 
     @property
@@ -173,7 +172,6 @@ class Calls:
 
     @property
     def per_call(self) -> float:
-        """Messages in a call."""
         return self.messages / self.send_calls
 
 
@@ -225,7 +223,6 @@ class Fates:
 
     @property
     def share(self) -> float:
-        """Which part of the packets was lost."""
         return self.lost / (self.packets or 1)
 
 
@@ -279,10 +276,8 @@ class Seen:
 
     @property
     def largest_packet(self) -> int:
-        """Bytes within UDP that the device takes in one piece."""
         return self.mtu - IP_UDP_HEADERS
 
     @property
     def share(self) -> float | None:
-        """The rate as a share of the bare loop's."""
         return None if self.bare is None else self.run.rate / self.bare.rate

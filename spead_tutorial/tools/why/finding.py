@@ -12,7 +12,7 @@ from spead_tutorial.results.units import number, percent
 from spead_tutorial.tools.why.account import Part
 from spead_tutorial.tools.why.distance import Distance
 from spead_tutorial.tools.why.facts import Calls, Packets, Seen
-from spead_tutorial.tools.why.remedies import Gain
+from spead_tutorial.tools.why.remedies import Gain, gains_of
 
 #: Packets in a message, and messages in a call, up to which they count as one.
 ONE = 1.2
@@ -22,23 +22,10 @@ ENOUGH_PACKETS = 16
 FRESH = 0.2
 #: Share of the time of the threads that send, from which what it goes into counts.
 MATTERS = 0.1
-#: Calls of a lock for each packet, from which threads take it in turns. One that is taken more
-#: seldom, as Python's once for each heap, counts only if most of the time goes into it: on a busy
-#: machine, others wait for who has it and has no core.
-CONTENDED, MOSTLY = 0.01, 0.5
-#: Seconds of CPU time that have to be seen: the kernel divides them by looking now and then.
-ENOUGH_CPU_S = 0.05
-#: Share of the time of what sends that clearing huge pages takes, from which it counts.
-CLEARED = 0.02
 #: Packets smaller than this share of what the device takes count as small.
 SMALL = 0.5
 #: Share of the messages that are fragments, from which they count.
 FRAGMENTED = 0.01
-#: Share of the CPU time from which a thread counts as busy.
-BUSY = 0.02
-#: Seconds of CPU time for a gigabyte below which no data is called slow: main memory takes about as
-#: long to be written and read a few times.
-SLOW_S = 0.4
 #: Seconds of a program's own for each call and for each heap, of which nothing is making data: what
 #: Python takes, and several times what C does.
 CALL_S, HEAP_S = 5e-6, 50e-6
@@ -47,7 +34,7 @@ SMALL_HEAP = 32 << 10
 #: Calls for each small heap, and seconds of the program's own time, from which heaps share too
 #: little.
 CALLS_PER_HEAP, OWN_S_PER_HEAP = 0.2, 3e-6
-MOST_NAMES = 4
+_MOST_NAMES = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -97,7 +84,7 @@ def found(
     said = {"symptom": row.symptom, "check": row.check} | (row.otherwise if otherwise else {})
     numbers |= {"seen": seen, "packets": seen.packets, "its": seen.receiving}
     symptom, check = (said[one].format(**numbers) for one in ("symptom", "check"))
-    return Finding(kind, symptom, check, cost_s, explains)
+    return Finding(kind, symptom, check, cost_s, explains, *gains_of(kind, seen.tried))
 
 
 def of_time(
@@ -125,8 +112,7 @@ def of_time(
 
 
 def names(parts: Iterable[Part]) -> str:
-    """Name the calls, libraries or threads of the largest parts."""
-    return ", ".join([part.what for part in parts if part.what][:MOST_NAMES])
+    return ", ".join([part.what for part in parts if part.what][:_MOST_NAMES])
 
 
 def short(seconds: float) -> str:

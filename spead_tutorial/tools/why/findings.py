@@ -3,27 +3,22 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable
+from typing import Any
 
 from spead_tutorial.results.units import bytes_text, percent, size, thousands
-from spead_tutorial.tools.why.account import KINDS, Part
+from spead_tutorial.tools.why.account import KINDS
 from spead_tutorial.tools.why.calls import OUTPUT
 from spead_tutorial.tools.why.distance import Distance, distance, small_packets_s
 from spead_tutorial.tools.why.facts import PAGE, Packets, Receiving, Seen
 from spead_tutorial.tools.why.finding import (
-    BUSY,
-    CLEARED,
-    CONTENDED,
-    ENOUGH_CPU_S,
     ENOUGH_PACKETS,
     FRAGMENTED,
     FRESH,
     HEAP_S,
     MATTERS,
-    MOST_NAMES,
-    MOSTLY,
     ONE,
-    SLOW_S,
     SMALL,
     Finding,
     found,
@@ -35,12 +30,26 @@ from spead_tutorial.tools.why.finding import (
     of_time,
     short,
 )
-from spead_tutorial.tools.why.remedies import Gain, gains_of
+from spead_tutorial.tools.why.remedies import Gain
 
 __all__ = ["CHECKS", "RECEIVER_CHECKS", "Finding", "diagnose"]
 
 #: Bytes in the largest message.
 _MESSAGE = 65000
+_MOST_NAMES = 4
+#: Calls of a lock for each packet, from which threads take it in turns. One that is taken more
+#: seldom, as Python's once for each heap, counts only if most of the time goes into it: on a busy
+#: machine, others wait for who has it and has no core.
+_CONTENDED, _MOSTLY = 0.01, 0.5
+#: Seconds of CPU time that have to be seen: the kernel divides them by looking now and then.
+_ENOUGH_CPU_S = 0.05
+#: Seconds of CPU time for a gigabyte below which no data is called slow: main memory takes about as
+#: long to be written and read a few times.
+_SLOW_S = 0.4
+#: Share of the time of what sends that clearing huge pages takes, from which it counts.
+_CLEARED = 0.02
+#: Share of the CPU time from which a thread counts as busy.
+_BUSY = 0.02
 #: Share of the time in which a receiver waits for packets, and loses some all the same, from which
 #: the socket's room is what is missing.
 _WAITS = 0.3
@@ -72,7 +81,7 @@ def _waits_for_lock(kind: str, seen: Seen, far: Distance) -> Finding | None:
     least = MATTERS
     if seen.receiving is None:
         often = sum(part.calls or 0.0 for part in far.of("lock"))
-        least = MATTERS if often >= CONTENDED else MOSTLY
+        least = MATTERS if often >= _CONTENDED else _MOSTLY
     elif seen.receiving.told.get("worker_blocked"):  # a full ring of ours looks like a lock
         return None
     return of_time(kind, seen, far, least=least, other=_other(seen, far, "lock"))
@@ -110,38 +119,23 @@ def _other_calls(kind: str, seen: Seen, far: Distance) -> Finding | None:
         return None
     kinds = ("calls",) if seen.receiving is None else ("calls", "process", "spin")
     parts = [part for part in far.parts if part.kind in kinds]
-    named = [f"{part.what}{_often(part)}{_file(seen, part.what)}" for part in parts if part.what]
-    return of_time(
-        kind,
-        seen,
-        far,
-        {one: far.left[one] for one in kinds},
-        named=", ".join(named[:MOST_NAMES]),
-        guess=_guess(seen, parts),
-    )
+    files: dict[str, list[str]] = defaultdict(list)  # that calls are about
+    for caller in seen.calls.callers if seen.calls else ():
+        for call in caller.calls:
+            files[call.name] += [call.on] * bool(call.on)
+    named = []
+    for part in [part for part in parts if part.what][:_MOST_NAMES]:
+        n = part.calls or 0.0
+        often = f" ({n:{'.2g' if n < 10 else '.0f'}} for each packet)"
+        on = [f" on {file}" for file in files[part.what][:1]]
+        named.append("".join([part.what, often * (part.calls is not None), *on]))
+    takes, its = {one: far.left[one] for one in kinds}, {part.what for part in parts}
+    guess = _guess(its, {file for name in its for file in files[name]})
+    return of_time(kind, seen, far, takes, named=", ".join(named), guess=guess)
 
 
-def _often(part: Part) -> str:
-    if part.calls is None:
-        return ""
-    times = f"{part.calls:.2g}" if part.calls < 10 else f"{part.calls:.0f}"
-    return f" ({times} for each packet)"
-
-
-def _files(seen: Seen, name: str) -> list[str]:
-    callers = seen.calls.callers if seen.calls else ()
-    return [call.on for caller in callers for call in caller.calls if call.name == name and call.on]
-
-
-def _file(seen: Seen, name: str) -> str:
-    files = _files(seen, name)
-    return f" on {files[0]}" if files else ""
-
-
-def _guess(seen: Seen, parts: Iterable[Part]) -> str:
+def _guess(names: set[str], files: set[str]) -> str:
     """Say what such calls are probably for."""
-    names = {part.what for part in parts}
-    files = {file for name in names for file in _files(seen, name)}
     looks_up = any(file.startswith(_LOOKED_UP) for file in files)
     if looks_up or names >= {"socket", "recvmsg", "close"}:
         return " So it looks up an address: getaddrinfo."
@@ -155,7 +149,7 @@ def _guess(seen: Seen, parts: Iterable[Part]) -> str:
 def _slow_data(kind: str, seen: Seen, far: Distance) -> Finding | None:
     own_s = far.left["own"] - handling_s(seen)
     share = own_s / far.whole if far.whole else 0.0
-    is_small = seen.run.cpu_s < ENOUGH_CPU_S or own_s < SLOW_S or share < MATTERS
+    is_small = seen.run.cpu_s < _ENOUGH_CPU_S or own_s < _SLOW_S or share < MATTERS
     if is_small or has_small_heaps(seen):
         return None
     where, cost_s, doubt = names(far.of("own")), None, ""
@@ -177,16 +171,16 @@ def _fresh_memory(kind: str, seen: Seen, far: Distance) -> Finding | None:
     if is_receiver and share < MATTERS:
         return None
     # Huge pages have few faults, and each of them clears as much memory as 512 others.
-    if not in_pages and (mapped < FRESH or share < CLEARED):
+    if not in_pages and (mapped < FRESH or share < _CLEARED):
         return None
-    numbers = {"faults": faults, "pages": 1e9 / PAGE, "mapped": percent(mapped)}
+    numbers: dict[str, Any] = {"faults": faults, "pages": 1e9 / PAGE, "mapped": percent(mapped)}
     return found(kind, seen, far.take("faults"), otherwise=not in_pages, **numbers)
 
 
 def _shared_core(kind: str, seen: Seen, far: Distance) -> Finding | None:
     """Find busy threads that are kept to a single core, though there are others."""
     run = seen.run
-    busy = [thread for thread in run.threads if run.cpu_s and thread.cpu_s >= BUSY * run.cpu_s]
+    busy = [thread for thread in run.threads if run.cpu_s and thread.cpu_s >= _BUSY * run.cpu_s]
     kept = [thread for thread in busy if len(thread.cpus) == 1]
     cores = {thread.cpus[0] for thread in kept}
     together = max(
@@ -341,7 +335,6 @@ def _room(its: Receiving) -> str:
 
 
 def _each(seen: Seen, per_gb: float) -> str:
-    """Say what an amount for a gigabyte is for each packet."""
     return f"{short(per_gb * _of(seen).packet_bytes / 1e9)} for each packet"
 
 
@@ -436,18 +429,13 @@ def diagnose(seen: Seen) -> tuple[Finding, ...]:
         return ()
     far, checks = distance(seen), CHECKS if its is None else RECEIVER_CHECKS
     made = (check(kind, seen, far) for kind, check in checks.items())
-    gaining = [_gaining(seen, finding) for finding in made if finding is not None]
+    there = [finding for finding in made if finding is not None]
     if its is None and (seen.calls is None or seen.account is None):
-        return tuple(dataclasses.replace(finding, cost_s=None) for finding in gaining)
-    weighed = [_weighed(finding, far, seen) for finding in gaining]
+        return tuple(dataclasses.replace(finding, cost_s=None) for finding in there)
+    weighed = [_weighed(finding, far, seen) for finding in there]
     if its is not None:
         return tuple(sorted(weighed, key=lambda x: -(1.0 if x.explains is None else x.explains)))
     return tuple(sorted(weighed, key=lambda finding: -(finding.cost_s or 0.0)))
-
-
-def _gaining(seen: Seen, finding: Finding) -> Finding:
-    gain, others = gains_of(finding.kind, seen.tried)
-    return dataclasses.replace(finding, gain=gain, with_others=others)
 
 
 def _weighed(finding: Finding, far: Distance, seen: Seen) -> Finding:

@@ -50,7 +50,6 @@ class Follower:
 
 
 def grown(before: Look, after: Look) -> bool:
-    """Whether packets were counted between two looks."""
     return after.counted.packets > before.counted.packets
 
 

@@ -95,9 +95,6 @@ def _since(then: Thread, now: Thread) -> Thread:
 
 # ---- strace: which system calls a sender makes ----
 
-#: What to say where there is no strace.
-NO_STRACE = "Its calls were not seen, as there is no strace: apt install strace."
-
 #: What is said of a call's arguments: of those that sleep how long, of the others addresses alone,
 #: as thousands of packets would have to be written out. Some machines lack some of them: a question
 #: mark lets strace pass over those.

@@ -16,7 +16,7 @@ import click
 
 from spead_tutorial.lab import Counters, Lab
 from spead_tutorial.lab.ring import PacketRing
-from spead_tutorial.tools.why.facts import Packets
+from spead_tutorial.tools.why.facts import UNSEEN, Packets
 from spead_tutorial.tools.why.instruments import family
 
 _RING_MIB = 16
@@ -130,10 +130,10 @@ class Spot(abc.ABC):
     destination: tuple[str, int] | None = None
     popen: Any = subprocess.Popen  # what starts a program there
     socket: Any = socket.socket  # and what makes a socket
+    unseen = "packets-forbidden"  # why packets cannot be seen there, of `UNSEEN`
 
     @property
     def environment(self) -> dict[str, str]:
-        """A sender's environment, which says where to send to."""
         if self.destination is None:
             return dict(os.environ)
         host, port = self.destination
@@ -152,17 +152,11 @@ class Spot(abc.ABC):
         try:
             return Capture(self.socket(socket.AF_PACKET, socket.SOCK_RAW), self.device)
         except OSError as error:
-            return self._unseen(error)
-
-    def _unseen(self, _: OSError) -> str:
-        return (
-            f"The packets were not seen, as this user may not listen at {self.device}: run it"
-            " as root, or in a lab."
-        )
+            return UNSEEN[self.unseen].format(device=self.device, why=error.strerror or error)
 
 
 class InLab(Spot):
-    """A lab of the command's own."""
+    unseen = "packets"
 
     def __init__(self, lab: Lab) -> None:
         self.lab, self.popen, self.socket = lab, lab.popen, lab.socket
@@ -176,13 +170,8 @@ class InLab(Spot):
     def mtu(self) -> int:
         return self.lab.mtu
 
-    def _unseen(self, error: OSError) -> str:
-        return f"The packets were not seen: {error.strerror or error}."
-
 
 class AtInterface(Spot):
-    """An interface of this machine."""
-
     def __init__(self, device: str) -> None:
         self.device = device
         self.counters()  # raises where there is none
@@ -231,7 +220,6 @@ class AtProcess(Spot):
         return {name: _counted(text, name) for name in names}
 
     def counters(self) -> Counters:
-        """Read the counters of the device; where the process has ended, they are the last ones."""
         with contextlib.suppress(OSError):
             self._last = _counted(self._table.read_text(), self.device)
         return dataclasses.replace(self._last, kind=self._kind)
@@ -262,12 +250,7 @@ class AtProcess(Spot):
         return False
 
     def capture(self) -> Capture | str:
-        if not self._is_here():
-            return (
-                "The packets were not seen, as the process is in another network than this one:"
-                " run it with -- COMMAND in place of --pid."
-            )
-        return super().capture()
+        return super().capture() if self._is_here() else UNSEEN["packets-elsewhere"]
 
 
 def _counted(table: str, device: str) -> Counters:

@@ -63,7 +63,6 @@ class Output:
                 self._size += len(said)
 
     def lines(self) -> list[str]:
-        """Return its lines: the first ones, and the last ones."""
         self._take()
         is_cut = self._size > len(self._first) + len(self._last)
         said = self._first + b"\n" * is_cut + self._last

@@ -23,7 +23,7 @@ from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import calls, instruments, waits
 from spead_tutorial.tools.why.accounting import account
-from spead_tutorial.tools.why.facts import Calls, Fates, Pauses, Receiving, Run, Seen
+from spead_tutorial.tools.why.facts import UNSEEN, Calls, Fates, Pauses, Receiving, Run, Seen
 from spead_tutorial.tools.why.following import LOOK_S, Follower, Look, run_of
 from spead_tutorial.tools.why.pauses import pauses
 from spead_tutorial.tools.why.places import InLab
@@ -44,10 +44,6 @@ _ABOVE = 1.2
 _FILL_S, _TRACED_S = 0.3, 1.0
 _PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should take
 _END_S = 1.0  # until a receiver has ended that has heard of the end
-_NO_READS = (
-    "Its calls were not seen, so that it is not known which threads read, how many packets a read"
-    " brings, nor what else it calls: apt install strace, and do without --no-strace."
-)
 
 
 def watch(
@@ -134,8 +130,6 @@ def _fates(before: Any, after: Any, done: Done, merges: bool | None) -> Fates:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Tried:
-    """A run of the search."""
-
     asked: float  # bytes/s
     fates: Fates
     starved: float  # the share of its time in which its busiest thread had no core
@@ -148,8 +142,6 @@ class _Tried:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Found:
-    """What a search has found."""
-
     held: float  # the highest rate at which nothing was lost, or 0
     lossy: Fates | None  # the run at the lowest rate at which something was lost
     taken: float  # what it takes of too much, in bytes/s, when it has a core
@@ -273,7 +265,7 @@ def _watched(
         packets=None,
         calls=looked_at,
         bare=None,
-        unseen=() if traced else (_NO_READS,),
+        unseen=() if traced else (UNSEEN["no-reads"],),
         account=account(run, looked_at, None, prices(), fates.per_message, receives=True),
         receiving=Receiving(
             fates=fates if fates.lost or found.lossy is None else found.lossy,

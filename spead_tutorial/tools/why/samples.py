@@ -12,11 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from spead_tutorial.tools.why import instruments
-from spead_tutorial.tools.why.facts import Sampled
+from spead_tutorial.tools.why.facts import UNSEEN, Sampled
 
-#: What to say where there is no perf, or it may not look.
-NO_PERF = "What its own code does was not seen, as there is no perf: apt install linux-perf."
-_FORBIDDEN = "What its own code does was not seen, as perf may not look: {}."
 _RATE = "997"  # samples a second, at no multiple of what programs wait for
 _READING_S = 20.0
 _LINE = re.compile(r"^\s*(?P<tid>\d+)\s+[0-9a-f]+ (?P<symbol>.*) \((?P<library>[^()]*)\)$")
@@ -85,15 +82,12 @@ def _spinning(places: Counter[tuple[str, str]]) -> int:
 
 
 class Profile:
-    """What perf notes."""
-
     def __init__(self, process: "subprocess.Popen[bytes] | None") -> None:
         self._process = process
         self.lines: list[str] = []
-        self.why = NO_PERF  # what to say where there are none
+        self.why = UNSEEN["no-perf"]  # what to say where there are none
 
     def is_over(self) -> bool:
-        """Whether it looks no longer."""
         return self._process is None or self._process.poll() is not None
 
     def sampled(
@@ -116,7 +110,8 @@ def profile(pids: Sequence[int], seconds: float) -> Iterator[Profile]:
         return
     with tempfile.TemporaryDirectory() as folder:
         output = str(Path(folder, "perf.data"))
-        words = ["-q", "-e", "cpu-clock:u", "-F", _RATE, "-o", output, "-p", ",".join(map(str, pids))]
+        words = ["-q", "-e", "cpu-clock:u", "-F", _RATE, "-o", output]
+        words += ["-p", ",".join(map(str, pids))]
         # A program of its own, which begins when perf looks, and with which perf ends.
         process = instruments.begun(perf, "record", *words, "--", "sleep", str(seconds))
         made = Profile(process)
@@ -140,6 +135,7 @@ def _read(perf: str, output: str) -> list[str]:
 
 def _reason(said: str) -> str:
     lines = [line.strip(" .:") for line in said.splitlines() if line.strip()]
+    why = lines[0] if lines else "it wrote down nothing"
     if any("aranoid" in line or "ermission" in line for line in lines):
-        return _FORBIDDEN.format("sysctl kernel.perf_event_paranoid is above 2")
-    return _FORBIDDEN.format(lines[0] if lines else "it wrote down nothing")
+        why = "sysctl kernel.perf_event_paranoid is above 2"
+    return UNSEEN["perf-forbidden"].format(why=why)

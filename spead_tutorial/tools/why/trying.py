@@ -10,7 +10,7 @@ from collections.abc import Callable
 from spead_tutorial.measure.baselines import CEILING, started
 from spead_tutorial.measure.programs import ProgramError, finish, program
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
-from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run
+from spead_tutorial.tools.why.facts import PAGE, UNSEEN, Bare, Calls, Packets, Run
 from spead_tutorial.tools.why.finding import ENOUGH_PACKETS, FRAGMENTED, FRESH, SMALL, mapped_share
 from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.remedies import FITTING, LARGER, OFFLOAD, REUSED, SENDMMSG, Tried
@@ -35,8 +35,6 @@ _HALF_A_MESSAGE = _LARGEST // 2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Way:
-    """How a bare loop sends."""
-
     heap_bytes: int
     packet_bytes: int  # within UDP; larger than the MTU allows for fragments
     packets: int  # in a message, at most
@@ -67,7 +65,7 @@ def bare(spot: InLab, packets: Packets | None) -> Bare | str:
         best = min((ran(spot, way, heaps) for _ in range(3)), key=operator.attrgetter("elapsed_ns"))
         fewer = ran(spot, dataclasses.replace(way, packet_bytes=largest), heaps)
     except ProgramError as error:
-        return f"There is no bare loop beside it: {error}."
+        return UNSEEN["bare-loop"].format(why=error)
     apart = best.packets - fewer.packets
     return Bare(
         rate=best.spead_bytes / best.elapsed_ns * 1e9,
@@ -132,7 +130,7 @@ def tried(
     try:
         return _tried(spot, packets, way_of(packets, calls, new_share(packets, calls, run)), say)
     except ProgramError as error:
-        return f"What remedies gain was not measured: {error}."
+        return UNSEEN["remedies"].format(why=error)
 
 
 def _tried(

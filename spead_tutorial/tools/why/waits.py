@@ -17,8 +17,6 @@ from spead_tutorial.tools.why.facts import Beside, Run, Thread, Wait
 
 
 class Blocked(NamedTuple):
-    """What a thread waits in."""
-
     call: str
     timed: bool  # whether a time ends it by itself
     is_lock: bool = False  # whether it is for a lock of the C library
@@ -32,7 +30,8 @@ Look = dict[int, Doing]
 
 #: The calls that programs wait in here, by their numbers.
 _FILE = importlib.resources.files(__package__).joinpath("syscalls.toml")
-_HERE = {n: name for name, n in tomllib.loads(_FILE.read_text()).get(platform.machine(), {}).items()}
+_NUMBERS = tomllib.loads(_FILE.read_text()).get(platform.machine(), {})
+_HERE = {number: name for name, number in _NUMBERS.items()}
 #: Which argument says until when: an address, of which nothing is none, or milliseconds.
 _UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
 _MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}

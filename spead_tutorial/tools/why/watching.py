@@ -16,7 +16,17 @@ import click
 from spead_tutorial.tools.why import following, instruments, samples, trying
 from spead_tutorial.tools.why.accounting import Prices, account
 from spead_tutorial.tools.why.calls import parse_calls
-from spead_tutorial.tools.why.facts import PAGE, Bare, Calls, Packets, Run, Sampled, Seen, Traffic
+from spead_tutorial.tools.why.facts import (
+    PAGE,
+    UNSEEN,
+    Bare,
+    Calls,
+    Packets,
+    Run,
+    Sampled,
+    Seen,
+    Traffic,
+)
 from spead_tutorial.tools.why.following import LOOK_S, Follower, Look, grown, has_cores
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
 from spead_tutorial.tools.why.process import Output, end, name_of, start
@@ -43,14 +53,11 @@ _Found = TypeVar("_Found")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sender:
-    """What to watch."""
-
     argv: tuple[str, ...] = ()  # how it is started; empty for one that runs already
     pid: int | None = None  # the one that runs already
 
     @property
     def name(self) -> str:
-        """What it is called."""
         if self.pid is not None:
             return f"process {self.pid}"
         return name_of(self.argv)
@@ -70,25 +77,16 @@ def watch(
     run, from_memory = _undisturbed(sender, spot, seconds)
     times: str | Run = run
     if not run.threads:
-        times = (
-            "What its time went into was not seen, as it was over too soon: have it send for a"
-            " second or more."
-        )
+        times = UNSEEN["too-short"]
     elif not run.looks:
-        times = (
-            "What it waits for was not seen, as this user may not trace it: run this as the user"
-            " whose program it is, or as root."
-        )
+        times = UNSEEN["not-traced"]
     say(f"Watching {sender.name}: its packets and its code")
     packets, sampled = _packets(sender, spot, min(seconds, _SHORT_S), pooled=run.pooled)
-    calls: Calls | str = "Its calls were not looked at (--no-strace)."
+    calls: Calls | str = UNSEEN["calls-unasked"]
     if trace:
         say(f"Watching {sender.name}: its calls")
         calls = _calls(sender, spot, min(seconds, _SHORT_S), pooled=run.pooled)
-    bare: Bare | str = (
-        "There is no bare loop beside it, as that is for labs alone: run it with -- COMMAND, and"
-        " without --interface."
-    )
+    bare: Bare | str = UNSEEN["bare-loop-elsewhere"]
     tried: tuple[Tried, ...] | str = ()
     if isinstance(spot, InLab):
         say("Running the bare loop")
@@ -262,8 +260,7 @@ def _packets(
             )
         if found is not None and not found.payload_bytes:
             raise click.ClickException(f"{sender.name} sends empty datagrams, which carry no data")
-    unseen = "The packets were not seen: this kernel does not show merged ones (before 6.2)."
-    return found or unseen, sampled
+    return found or UNSEEN["packets-merged"], sampled
 
 
 def _calls(sender: Sender, spot: Spot, seconds: float, *, pooled: bool) -> Calls | str:
@@ -271,7 +268,7 @@ def _calls(sender: Sender, spot: Spot, seconds: float, *, pooled: bool) -> Calls
         written = Path(folder, "strace")
         argv = instruments.strace(str(written), sender.argv, sender.pid)
         if argv is None:
-            return instruments.NO_STRACE
+            return UNSEEN["no-strace"]
         watched = Sender(tuple(argv))
         with _running(watched, spot, argv, output) as process:
             looks, *_ = _followed(sender, spot, process, seconds)
@@ -284,7 +281,7 @@ def _calls(sender: Sender, spot: Spot, seconds: float, *, pooled: bool) -> Calls
             return found
         said = output.lines()
     why = f" ({said[0]})" if said and "strace" in said[0] else ""
-    return f"Its calls were not seen: strace saw none that sends{why}."
+    return UNSEEN["no-sends"].format(why=why)
 
 
 # ---- What the kernel asks ----
