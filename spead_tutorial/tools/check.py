@@ -24,7 +24,7 @@ from spead_tutorial.measure.records import OURS
 from spead_tutorial.measure.stats import Estimate, spread
 from spead_tutorial.results.tables import Column, Table, estimate, plain
 from spead_tutorial.results.units import number, percent, size, times
-from spead_tutorial.tools.command_line import parsed
+from spead_tutorial.tools.command_line import parsed, worded
 from spead_tutorial.tools.progress import Steps
 
 #: Of senders; and of receivers, each of which is a search of several runs.
@@ -147,7 +147,6 @@ def _titles(exercise: _Any, name: str) -> dict[str, str]:
 
 
 def _lines(exercise: _Any, name: str, found: Comparison, rounds: int) -> list[str]:
-    """Return the table, what is in it, and the verdict."""
     titles, base = _titles(exercise, name), _base(found)
     columns: list[Column[str]] = [
         *estimate(
@@ -182,36 +181,19 @@ def _beside(found: Comparison, who: str, base: str) -> Estimate | None:
 
 
 def _notes(exercise: _Any, found: Comparison, rounds: int) -> list[str]:
-    if isinstance(exercise, ReceiverExercise):
-        return _notes_of_searches(exercise, found)
-    notes = [
-        f"MB/s: 10⁶ bytes of samples a second, in heaps of {size(exercise.heap_size)}.",
-        f"gain: times as fast as {_titles(exercise, '')[_base(found)]}, by ratios within rounds.",
-        "share: of the bare loop's rate."
-        if found.without_ceiling is None
-        else f"Without a bare loop: {found.without_ceiling}.",
-    ]
-    if rounds < ROUNDS_FOR_A_CLAIM:
-        notes.append(
-            f"Fewer than {ROUNDS_FOR_A_CLAIM} rounds: a difference of some percent may be chance"
-            f" (--rounds {ROUNDS_FOR_A_CLAIM})."
-        )
-    return notes
-
-
-def _notes_of_searches(exercise: ReceiverExercise, found: Comparison) -> list[str]:
-    notes = [
-        "MB/s: the highest rate of payload at which nothing was lost, in heaps of"
-        f" {size(exercise.heap_size or 0)}.",
-        "gain: times that of the skeleton, by ratios within rounds.",
-        f"Rates that differ by less than {percent(found.close)} are called the same.",
-    ]
-    bounds = [who for who, row in found.found.items() if search.is_bound(row.samples)]
-    if bounds:
-        titles = _titles(exercise, "yours")
-        names = ", ".join(titles[who] for who in bounds)
-        notes.append(f"A lower bound, as the sender was the slower one: {names}.")
-    return notes
+    titles = _titles(exercise, "yours")
+    said = worded(
+        Path(__file__).with_suffix(".jinja"),
+        receives=isinstance(exercise, ReceiverExercise),
+        heap=size(exercise.heap_size or 0),
+        close=percent(found.close),
+        bounds=[titles[who] for who, row in found.found.items() if search.is_bound(row.samples)],
+        base=titles[_base(found)],
+        without_ceiling=found.without_ceiling,
+        rounds=rounds,
+        ROUNDS=ROUNDS_FOR_A_CLAIM,
+    )
+    return str(said).splitlines()
 
 
 def _facts(

@@ -33,12 +33,11 @@ from spead_tutorial.lab.helper import script
 from spead_tutorial.lab.namespaces import programs
 from spead_tutorial.lab.process import end_interrupted
 from spead_tutorial.lab.staying import check_name, names, opened
-from spead_tutorial.tools.command_line import parsed
+from spead_tutorial.tools.command_line import parsed, worded
 
 __all__ = ["IN", "lab", "sink"]
 
-_DEFAULT = "main"
-_RECEIVE = "spead-tutorial lab --in {} --receiver -- COMMAND"
+_WORDS = Path(__file__).with_suffix(".jinja")
 _LIKE_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 #: The option that names a lab to do something in, for all commands that have it.
@@ -83,11 +82,8 @@ class _Lab(click.Group):
              context_settings={"allow_interspersed_args": False})  # fmt: skip
 @click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
 @IN
-@click.option(
-    "--receiver",
-    is_flag=True,
-    help="On the machine that receives, of a lab that was made with one.",
-)
+@click.option("--receiver", is_flag=True,
+              help="On the machine that receives, of a lab that was made with one.")  # fmt: skip
 def lab(kind: str | None, within: str | None, receiver: bool) -> None:
     """Run a command in a fresh lab, or in one that stays.
 
@@ -176,25 +172,17 @@ def _at_a_terminal() -> bool:
     return False
 
 
-_NAME = click.argument(
-    "name", type=parsed(check_name), default=_DEFAULT, envvar="SPEAD_TUTORIAL_LAB"
-)
+_NAME = click.argument("name", type=parsed(check_name), default="main",
+                       envvar="SPEAD_TUTORIAL_LAB")  # fmt: skip
 
 
 @lab.command()
 @_NAME
-@click.option(
-    "--kind",
-    type=click.Choice(list(dict.fromkeys((*KINDS, *WAYS)))),
-    help="Kind of the lab's device; with a receiver veth (by default) or loopback.",
-)
-@click.option(
-    "--mtu",
-    type=click.IntRange(1280, 65535),
-    default=9216,
-    show_default=True,
-    help="The device's MTU in bytes.",
-)
+@click.option("--kind", type=click.Choice(list(dict.fromkeys((*KINDS, *WAYS)))),
+              help="Kind of the lab's device; with a receiver veth (by default) or"
+                   " loopback.")  # fmt: skip
+@click.option("--mtu", type=click.IntRange(1280, 65535), default=9216, show_default=True,
+              help="The device's MTU in bytes.")  # fmt: skip
 @click.option("--receiver", is_flag=True, help="With a second machine, which gets what is sent.")
 def up(name: str, kind: str | None, mtu: int, receiver: bool) -> int:
     """Make a lab that stays, called NAME (main).
@@ -216,13 +204,7 @@ def up(name: str, kind: str | None, mtu: int, receiver: bool) -> int:
             signal.signal(number, signal.SIG_IGN)
         staying.make(place, folder, name)
         click.echo(f"The lab {name} is up: {place.kind} {place.device}, MTU {place.mtu}.")
-    click.echo(f"Send to {place.address}, port {place.port}, in it:")
-    click.echo(f"    spead-tutorial lab --in {name} -- COMMAND")
-    click.echo(f"    spead-tutorial run --in {name} 10")
-    if receiver:
-        click.echo("Receive it:")
-        click.echo(f"    {_RECEIVE.format(name)}")
-    click.echo(f"End it: spead-tutorial lab down {name}")
+    click.echo(worded(_WORDS).made(name, place, receiver), nl=False)
     return 0
 
 
@@ -285,9 +267,9 @@ def look(name: str) -> dict[str, Any]:
     state: dict[str, Any] = {"name": name, "problem": None, "facts": {}, "programs": []}
     try:
         with opened(name) as lab:
-            holder, device, kind = (lab.facts[one] for one in ("holder", "device", "kind"))
+            holder, device = lab.facts["holder"], lab.facts["device"]
             table = Path(f"/proc/{holder}/net/dev").read_text()
-            counters = Counters.parse(table, device, kind)
+            counters = Counters.parse(table, device, lab.facts["kind"])
             if counters is None:
                 raise LabError(
                     f"its device {device} has been removed: spead-tutorial lab down {name} ends it"
@@ -307,21 +289,9 @@ def look(name: str) -> dict[str, Any]:
 
 
 def _described(state: dict[str, Any]) -> str:
-    name, facts = state["name"], state["facts"]
-    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(facts["since"]))
-    addresses = " and ".join(filter(None, (facts["address"], facts["address6"])))
-    rows = {
-        "send to": f"{addresses}, port {facts['port']}; MTU {facts['mtu']}",
-        "counted": f"{facts['packets']} packets, {facts['bytes']} bytes",
-        "runs in it": ", ".join(map(str, state["programs"])) or "nothing",
-        "held by": f"process {facts['holder']}",
-        "enter it": f"spead-tutorial lab --in {name} -- COMMAND",
-        "receive": _RECEIVE.format(name) if facts["receiver"] else "",
-        "end it": f"spead-tutorial lab down {name}",
-    }
-    lines = [f"    {what:10} {said}" for what, said in rows.items() if said]
-    first = f"{name}: {facts['kind']} {facts['device']}, up since {since}, {_user()}'s"
-    return "\n".join([first, *lines])
+    since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state["facts"]["since"]))
+    named = worded(_WORDS).status(state["name"], state["facts"], _user(), since, state["programs"])
+    return str(named).rstrip("\n")
 
 
 def _user() -> str:

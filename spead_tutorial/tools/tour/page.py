@@ -5,7 +5,7 @@ It names no machine, no user and no folder.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader
@@ -32,8 +32,7 @@ def page(
     pictures: Sequence[Path],
     folder: Path,
 ) -> str:
-    """Write the page of a tour."""
-    first = rows.headlines(found)
+    first, caches = rows.headlines(found), recording.header.machine.get("caches_bytes") or {}
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -63,7 +62,8 @@ def page(
         proved=rows.PROVED,
         values=arrived[0].shown_values if arrived else [],
         notes=rows.notes(recording),
-        machine=_machine(recording),
+        size=size,
+        caches=", ".join(f"{name} {size(of)}" for name, of in caches.items()),
         around={path: words for path, words in _AROUND.items() if (folder / path).exists()},
     )
 
@@ -95,29 +95,3 @@ def _inline(svg: str, name: str) -> str:
         return match[1] + " ".join(names)
 
     return re.sub(r'(\s(?:id|aria-labelledby)="|href="#|url\(#)([^")]+)', renamed, svg)
-
-
-def _machine(recording: Recording) -> list[tuple[str, object]]:
-    header = recording.header
-    machine, versions = header.machine, header.versions
-    caches = machine.get("caches_bytes") or {}
-    memory, huge = machine.get("memory_bytes"), machine.get("huge_page_bytes")
-    return [
-        ("CPU", machine.get("cpu")),
-        ("Cores, and those that may be used", _both(machine, "cores", "usable_cores")),
-        ("Caches", ", ".join(f"{name} {size(of)}" for name, of in caches.items())),
-        ("Memory", memory and size(memory)),
-        ("Virtual machine or container", machine.get("virtualisation")),
-        ("Kernel", machine.get("kernel") and f"Linux {machine['kernel']}"),
-        ("Governor of the clock, turbo", _both(machine, "governor", "turbo")),
-        ("Transparent huge pages", machine.get("transparent_huge_pages")),
-        ("Size of a huge page", huge and size(huge)),
-        ("Load when it began", machine.get("load")),
-        ("Compiler", versions.get("compiler")),
-        ("Its flags", versions.get("compiler_flags")),
-        ("Python, NumPy", _both(versions, "python", "numpy")),
-    ]
-
-
-def _both(facts: Mapping[str, object], *names: str) -> str:
-    return ", ".join(str(facts.get(name) or "unknown") for name in names)

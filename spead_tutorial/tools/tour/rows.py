@@ -5,7 +5,8 @@ And what arrived, which is no measurement.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
 
 import msgspec
 
@@ -18,6 +19,7 @@ from spead_tutorial.measure.records import OURS, Count, RecordError, Recording, 
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.tables import NOTHING, Column, Table, ends, estimate, plain
 from spead_tutorial.results.units import number, percent, size, thousands
+from spead_tutorial.tools.command_line import worded
 
 #: What the settings of a tour's record call what arrived.
 ARRIVALS = "arrivals"
@@ -124,15 +126,18 @@ def _headline(found: list[Entry]) -> Headline | None:
 def entries(recording: Recording) -> list[Entry]:
     """Sort a tour's rows, and compare them: by ratios within rounds."""
     found = sorted(rows(recording), key=_order)
-    bare = {_size_and_streams(row): row for row in found if row.last.program == CEILING}
+    loops = [row for row in found if row.last.program == CEILING]
+    bare = {(row.last.heap_size, row.last.streams): row for row in loops}
     before: dict[tuple[str, str], Row] = {}
     made = []
     for row in found:
-        sample, section, by = row.last, _section(row.last), _by(row.last)
+        sample, section = row.last, _section(row.last)
+        others = {PEER: PEER, CEILING: "bare"}
+        by = others.get(sample.implementation) or _LANGUAGES[sample.language]
         gains = sample.program not in (CEILING, *_BESIDE) and sample.chapter != _FIRST
         fills = sample.chapter not in (_FIRST, _RECORDED)
         gain = _times(before.get((section, by)), row) if gains else None
-        share = _times(bare.get(_size_and_streams(row)), row) if fills else None
+        share = _times(bare.get((sample.heap_size, sample.streams)), row) if fills else None
         made.append(Entry(row, section, by, gain, share))
         before[section, by] = row
     return made
@@ -151,15 +156,6 @@ def _section(sample: Sample) -> str:
     if sample.chapter == _FIRST:
         return f"Another clock, h{heaps}"
     return f"Other data or packets, h{heaps}" if sample.program in _BESIDE else f"H{heaps}"
-
-
-def _by(sample: Sample) -> str:
-    others = {PEER: PEER, CEILING: "bare"}
-    return others.get(sample.implementation) or _LANGUAGES[sample.language]
-
-
-def _size_and_streams(row: Row) -> tuple[int, int]:
-    return row.last.heap_size, row.last.streams
 
 
 def _times(before: Row | None, after: Row) -> Estimate | None:
@@ -186,7 +182,7 @@ def table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table
     ]
     packets: list[Column[Entry]] = [
         Column("packets claimed", lambda one: _count(one.row.last.packets)),
-        Column("counted", lambda one: f"{_count(_counted(one))} ✓"),
+        Column("counted", _counted),
     ]
     if brief:
         gain.pop()
@@ -199,20 +195,22 @@ def table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table
         Column("calls", lambda one: one.row.calls_per_heap, number),
         Column("CPU", lambda one: one.row.cpu_s_per_gb, number),
     ]
-    return Table(names, values, found, _failure, lambda one: one.section)
+    return Table(
+        names, values, found, lambda one: _failed(one.row.failure), lambda one: one.section
+    )
 
 
 def _count(packets: int | None) -> str:
     return NOTHING if packets is None else thousands(packets)
 
 
-def _counted(one: Entry) -> int | None:
+def _counted(one: Entry) -> str:
     last = one.row.last
-    return last.counted_packets if isinstance(last, Sent) else None
+    return f"{_count(last.counted_packets if isinstance(last, Sent) else None)} ✓"
 
 
-def _failure(one: Entry) -> str | None:
-    return None if one.row.failure is None else f"✗ failed: {one.row.failure}"
+def _failed(failure: str | None) -> str | None:
+    return failure and f"✗ failed: {failure}"
 
 
 def spread(recording: Recording) -> str:
@@ -221,58 +219,32 @@ def spread(recording: Recording) -> str:
 
 
 def where(recording: Recording) -> str:
-    """Say what a tour sent to."""
     lab = recording.header.lab
     return f"{lab['kind']}, MTU {lab['mtu']}"
 
 
 def notes(recording: Recording) -> list[str]:
     """Say what is in the columns of a tour's table, and what is not."""
-    rounds = recording.header.settings["rounds"]
-    said = [
-        f"MB/s: 10⁶ bytes of samples a second, median of {rounds} rounds, and their"
-        f" {spread(recording)}.",
-        f"Sent to: {where(recording)}.",
-        "gain: times as fast as the line above it in the same language, by ratios within rounds.",
-        *_beside(recording),
-        "packets: those that the last run says it sent. ✓: none failed, and in every run the"
-        " counters bear it out.",
-        "calls: system calls to send a heap. CPU: seconds for a GB.",
-    ]
-    if rounds < ROUNDS_FOR_A_CLAIM:
-        said.append(
-            f"Fewer than {ROUNDS_FOR_A_CLAIM} rounds: a difference of some percent may be chance"
-            " (--full has more)."
-        )
-    if _has(recording, lambda sample: sample.chapter == _FIRST):
-        said.append(
-            f"Chapter {_FIRST} sends to loopback, at most 100 MB/s, and its time is that of the"
-            " whole program."
-        )
-    return said
-
-
-def _has(recording: Recording, wanted: Callable[[Sample], bool]) -> bool:
-    return any(map(wanted, recording.samples))
-
-
-def _beside(recording: Recording) -> list[str]:
-    """Say what the chapters were compared with, and why not with more."""
-    said = []
-    if _has(recording, lambda sample: sample.program == CEILING):
-        said.append(
-            "share: of the rate of bare loops, one thread for each stream, which fills and sends."
-        )
-    peers = [one for one in recording.samples if one.implementation == PEER and one.packets]
-    if peers:
-        version = recording.header.versions.get(PEER) or ""
-        counted = not over_loopback(recording.header.lab)
-        alone = counted and all(
-            isinstance(one, Sent) and one.counted_packets == one.packets for one in peers
-        )
-        offload = "; it has no segmentation offload" if alone else ""
-        said.append(f"{PEER}: the same loops with version {version}, as it is installed{offload}.")
-    return said + [str(reason) for reason in recording.header.settings.get("without", ())]
+    header, samples = recording.header, recording.samples
+    peers = [one for one in samples if one.implementation == PEER and one.packets]
+    is_counted = not over_loopback(header.lab)
+    said = worded(
+        Path(__file__).with_name("notes.jinja"),
+        rounds=header.settings["rounds"],
+        spread=spread(recording),
+        where=where(recording),
+        has_bare=any(one.program == CEILING for one in samples),
+        has_first=any(one.chapter == _FIRST for one in samples),
+        peers=peers,
+        version=header.versions.get(PEER) or "",
+        has_no_offload=is_counted
+        and all(isinstance(one, Sent) and one.counted_packets == one.packets for one in peers),
+        without=header.settings.get("without", ()),
+        PEER=PEER,
+        FIRST=_FIRST,
+        ROUNDS=ROUNDS_FOR_A_CLAIM,
+    )
+    return str(said).splitlines()
 
 
 # ---- What arrived ----
@@ -328,7 +300,6 @@ def read_arrivals(recording: Recording) -> list[Arrival]:
 
 
 def arrivals_table(found: Sequence[Arrival]) -> Table[Arrival]:
-    """Return what arrived in each language."""
     values: list[Column[Arrival]] = [
         Column("heaps whole", lambda one: one.complete, thousands),
         Column("packets sent", lambda one: one.sent, thousands),
@@ -337,7 +308,7 @@ def arrivals_table(found: Sequence[Arrival]) -> Table[Arrival]:
         Column("no room in the socket", lambda one: f"{thousands(one.dropped)} ✓"),
     ]
     names: list[Column[Arrival]] = [Column("by", lambda one: one.by, is_words=True)]
-    return Table(names, values, found, lambda one: one.failure and f"✗ failed: {one.failure}")
+    return Table(names, values, found, lambda one: _failed(one.failure))
 
 
 def arrivals_text(found: Sequence[Arrival]) -> str:
