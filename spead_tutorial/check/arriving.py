@@ -66,12 +66,14 @@ def fault(exercise: ReceiverExercise, program: Path) -> str | None:
     """Send to a receiver in a lab of its own, and say what is wrong with what it prints, if any."""
     with receiving_lab() as lab:
         for _ in range(_ATTEMPTS):
-            before = lab.receiver.arrivals()
+            before, counted = lab.receiver.arrivals(), lab.counters()
             try:
-                done, sent, device = _run(lab, exercise, program)
+                with started(lab.receiver, exercise, program, HEAP_SIZE, text=True) as receiver:
+                    sent = _send(lab)
+                    done = receiver.wait(_END_S)
             except ProgramError as error:
                 return str(error)
-            arrivals = lab.receiver.arrivals() - before
+            device, arrivals = lab.counters() - counted, lab.receiver.arrivals() - before
             if arrivals.no_room == 0:
                 wrong = first_fault(exercise, done, program)
                 return wrong or _unaccounted(done, sent, device, arrivals)
@@ -80,15 +82,6 @@ def fault(exercise: ReceiverExercise, program: Path) -> str | None:
         f" {_BYTES_PER_S / 1e6:g} MB/s, {_ATTEMPTS} times: it takes packets too slowly, or this"
         " machine is busy"
     )
-
-
-def _run(lab: Lab, exercise: ReceiverExercise, program: Path) -> tuple[Done, int, Counters]:
-    """Return how the receiver ended, the packets sent to it, and what the device counted."""
-    counted = lab.counters()
-    with started(lab.receiver, exercise, program, HEAP_SIZE, text=True) as receiver:
-        sent = _send(lab)
-        done = receiver.wait(_END_S)
-    return done, sent, lab.counters() - counted
 
 
 def _send(lab: Lab) -> int:

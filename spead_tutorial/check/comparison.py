@@ -23,7 +23,7 @@ from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import a_core_each, header
 from spead_tutorial.measure.place import Place
-from spead_tutorial.measure.programs import Done, Launch, ProgramError, program_path
+from spead_tutorial.measure.programs import Done, ProgramError, program_path
 from spead_tutorial.measure.records import OURS, Received, Recording, Sample
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.measure.running import Running
@@ -47,8 +47,6 @@ Show = Callable[[Sequence[Step]], Iterable[Step]]
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was measured."""
-
     # a row for each implementation: `SKELETON` where there is one in the sender's language,
     # `YOURS`, `"ours"`, and `"ceiling"` where there is one
     found: dict[str, Row]
@@ -111,7 +109,11 @@ def measured(
     cases = [_case(exercise, who, language) for who in programs] + [bare] * (missing is None)
 
     def look(step: Step, _: Sample | None) -> Sample:
-        launch = _launch(exercise, step, programs)
+        who = step.case.implementation
+        if who == CEILING:
+            launch = baselines.launch(step.case, step.heaps)
+        else:
+            launch = started_as(programs[who], exercise.chapter, step.case.options(step.heaps))
         return take(place, step, launch=launch, timeout=_LIMIT_S)
 
     found = _in_rounds(cases, look, programs, place.facts(), rounds, show)
@@ -131,14 +133,6 @@ def _case(exercise: SenderExercise, implementation: str, language: str) -> Case:
         streams=cores if is_bare and "s" in exercise.chapter.accepted and cores > 1 else None,
         heaps=max(2 * cores, exercise.mebibytes * _MIB // exercise.heap_size),
     )
-
-
-def _launch(exercise: SenderExercise, step: Step, programs: dict[str, Path]) -> Launch:
-    case = step.case
-    if case.implementation == CEILING:
-        return baselines.launch(case, step.heaps)
-    options = case.options(step.heaps)
-    return started_as(programs[case.implementation], exercise.chapter, options)
 
 
 # ---------------------------------------------------------------------------------------

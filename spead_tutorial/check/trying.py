@@ -64,8 +64,8 @@ def compiled(source: Path, folder: Path) -> Path:
         raise ProgramError(
             "there is no pkg-config, which knows where the library is: apt install pkg-config"
         )
-    flags = _run(["pkg-config", "--cflags", "--libs", "spead_tutorial"])
-    where = _run(["pkg-config", "--variable=libdir", "spead_tutorial"])
+    flags = _run("pkg-config", "--cflags", "--libs", "spead_tutorial")
+    where = _run("pkg-config", "--variable=libdir", "spead_tutorial")
     if flags.returncode != 0 or where.returncode != 0:
         raise ProgramError(
             "pkg-config knows no library spead_tutorial: install it, see 'Use the core from C' in"
@@ -74,29 +74,24 @@ def compiled(source: Path, folder: Path) -> Path:
     shared = importlib.resources.files("spead_tutorial").joinpath("chapters")
     program = folder / source.stem
     made = _run(
-        [
-            *compiler,
-            *("-std=c11", "-O2", "-D_GNU_SOURCE", f"-I{shared}"),
-            *map(str, (source, shared.joinpath("report.c"), shared.joinpath("command_line.c"))),
-            *("-o", str(program)),
-            *shlex.split(flags.stdout),
-            f"-Wl,-rpath,{where.stdout.strip()}",
-            *("-lpthread", "-lm"),
-        ]
+        *compiler,
+        *("-std=c11", "-O2", "-D_GNU_SOURCE", f"-I{shared}"),
+        *map(str, (source, shared.joinpath("report.c"), shared.joinpath("command_line.c"))),
+        *("-o", str(program)),
+        *shlex.split(flags.stdout),
+        f"-Wl,-rpath,{where.stdout.strip()}",
+        *("-lpthread", "-lm"),
     )
     if made.returncode != 0:
-        raise ProgramError(_first_error(made.stderr) or f"{source.name}: it cannot be compiled")
+        lines = [line.strip() for line in made.stderr.splitlines() if line.strip()]
+        wrong = [line for line in lines if "error:" in line or "undefined reference" in line]
+        first = wrong[:1] or lines[-1:] or [f"{source.name}: it cannot be compiled"]
+        raise ProgramError(first[0])
     return program
 
 
-def _run(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
+def _run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, check=False, capture_output=True, text=True, errors="replace")
-
-
-def _first_error(said: str) -> str | None:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    wrong = (line for line in lines if "error:" in line or "undefined reference" in line)
-    return next(wrong, lines[-1] if lines else None)
 
 
 # ---------------------------------------------------------------------------------------
@@ -120,6 +115,10 @@ class _FaultError(Exception):
     """What is wrong, in one line."""
 
 
+def _fault(place: str, expected: object, found: object) -> _FaultError:
+    return _FaultError(f"{place}: expected {expected}, found {found}")
+
+
 def first_fault(datagrams: Iterable[bytes], wanted: Wanted) -> str | None:
     """Say what is wrong first with what arrived; None where nothing is.
 
@@ -131,11 +130,14 @@ def first_fault(datagrams: Iterable[bytes], wanted: Wanted) -> str | None:
         for i in range(wanted.heaps):
             if i + 1 not in heaps:
                 n = i + sum(not _is_end(packets) for packets in heaps.values())
-                raise _FaultError(
-                    f"heap {i + 1} is missing: expected {wanted.heaps} heaps, found {n}"
-                )
+                raise _fault(f"heap {i + 1} is missing", f"{wanted.heaps} heaps", n)
             _check_heap(i, heaps.pop(i + 1), wanted)
-        _check_end(heaps, wanted.whole)
+        # Nothing is left but the heap that ends the stream.
+        for cnt in sorted(heaps):
+            if not _is_end(heaps[cnt]):
+                raise _fault(f"heap {cnt}", "the end of the stream", "one more heap")
+        if wanted.whole and len(heaps) != 1:
+            return f"expected one heap that ends the stream (get_end), found {len(heaps) or 'none'}"
     except _FaultError as fault:
         return str(fault)
     return None
@@ -150,10 +152,9 @@ def _sorted(datagrams: Iterable[bytes], packet_size: int) -> dict[int, list[wire
         except wire.WireError as error:
             raise _FaultError(f"packet {number} of all is no SPEAD packet: {error}") from None
         if len(datagram) > packet_size:
-            raise _FaultError(
-                f"heap {packet.heap_cnt}, byte {packet.payload_offset} of its payload: expected"
-                f" packets of {packet_size} bytes at most, found one of {len(datagram)}"
-            )
+            place = f"heap {packet.heap_cnt}, byte {packet.payload_offset} of its payload"
+            most = f"packets of {packet_size} bytes at most"
+            raise _fault(place, most, f"one of {len(datagram)}")
         heaps[packet.heap_cnt].append(packet)
     for packets in heaps.values():
         packets.sort(key=lambda packet: packet.payload_offset)
@@ -175,37 +176,27 @@ def _is_end(packets: Sequence[wire.Packet]) -> bool:
 def _check_heap(i: int, packets: Sequence[wire.Packet], wanted: Wanted) -> None:
     heap = f"heap {i + 1}"
     if _is_end(packets):
-        raise _FaultError(
-            f"{heap} ends the stream: expected {wanted.heaps} heaps before it, found {i}"
-        )
+        raise _fault(f"{heap} ends the stream", f"{wanted.heaps} heaps before it", i)
     payload = _payload(heap, packets)
     if i == 0 and wanted.whole:
         _check_descriptors(packets, payload, wanted)
     timestamp = _the_only(heap, packets, _TIMESTAMP)
     if not timestamp.immediate:
-        raise _FaultError(
-            f"{heap}, timestamp: expected a value in the header, found one in the payload:"
-            f' its format is [("u", {_ADDRESS_BITS})]'
-        )
+        found = f'one in the payload: its format is [("u", {_ADDRESS_BITS})]'
+        raise _fault(f"{heap}, timestamp", "a value in the header", found)
     expected = i * (wanted.tick or wanted.heap_size)
     if timestamp.value != expected:
-        raise _FaultError(
-            f"{heap}, packet 1, timestamp: expected {expected}, found {timestamp.value}"
-        )
+        raise _fault(f"{heap}, packet 1, timestamp", expected, timestamp.value)
     begin = _the_only(heap, packets, _SAMPLES).value
     value = payload[begin : _end(packets, begin, len(payload))]
     if len(value) != wanted.heap_size:
-        raise _FaultError(
-            f"{heap}, adc_samples: expected {wanted.heap_size} bytes, found {len(value)}"
-        )
+        raise _fault(f"{heap}, adc_samples", f"{wanted.heap_size} bytes", len(value))
     samples = np.frombuffer(value, np.int8)
     wrong = _wrong_sample(i, samples, wanted.random)
     if wrong is not None:
         at, value_wanted = wrong
         number = sum(packet.payload_offset <= begin + at for packet in packets)
-        raise _FaultError(
-            f"{heap}, packet {number}, sample {at}: expected {value_wanted}, found {samples[at]}"
-        )
+        raise _fault(f"{heap}, packet {number}, sample {at}", value_wanted, samples[at])
 
 
 def _payload(heap: str, packets: Sequence[wire.Packet]) -> bytes:
@@ -213,24 +204,19 @@ def _payload(heap: str, packets: Sequence[wire.Packet]) -> bytes:
     at = 0
     for number, packet in enumerate(packets, 1):
         if packet.payload_offset != at:
-            raise _FaultError(
-                f"{heap}, packet {number}: expected byte {at} of its payload, found byte"
-                f" {packet.payload_offset}"
-            )
+            found = f"byte {packet.payload_offset}"
+            raise _fault(f"{heap}, packet {number}", f"byte {at} of its payload", found)
         at += packet.payload_length
     if at != packets[0].heap_length:
-        raise _FaultError(
-            f"{heap}: expected {packets[0].heap_length} bytes of payload, found {at}, in"
-            f" {len(packets)} packets"
-        )
+        expected = f"{packets[0].heap_length} bytes of payload"
+        raise _fault(heap, expected, f"{at}, in {len(packets)} packets")
     return b"".join(packet.payload for packet in packets)
 
 
 def _the_only(heap: str, packets: Sequence[wire.Packet], id: int) -> wire.Pointer:
     found = _pointers(packets, id)
     if len(found) != 1:
-        n = len(found) or "none"
-        raise _FaultError(f"{heap}: expected one item {id:#x} ({_NAMES[id]}), found {n}")
+        raise _fault(heap, f"one item {id:#x} ({_NAMES[id]})", len(found) or "none")
     return found[0]
 
 
@@ -252,16 +238,16 @@ def _check_descriptors(packets: Sequence[wire.Packet], payload: bytes, wanted: W
         found[described.id] = described
     for id, name in _NAMES.items():
         if id not in found:
-            raise _FaultError(f"heap 1: expected a descriptor of item {id:#x} ({name}), found none")
+            raise _fault("heap 1", f"a descriptor of item {id:#x} ({name})", "none")
         if found[id].name != name:
-            raise _FaultError(f"heap 1, item {id:#x}: expected the name {name!r}, found"
-                         f" {found[id].name!r}")  # fmt: skip
+            place = f"heap 1, item {id:#x}"
+            raise _fault(place, f"the name {name!r}", repr(found[id].name))
     shape, expected = found[_SAMPLES].shape, (wanted.heap_size,)
     if shape != expected:
-        raise _FaultError(f"heap 1, adc_samples: expected the shape {expected}, found {shape}")
+        raise _fault("heap 1, adc_samples", f"the shape {expected}", shape)
     header, format = found[_SAMPLES].numpy_header, found[_SAMPLES].format
     if "i1" not in header and format != (("i", 8),):
-        raise _FaultError(f"heap 1, adc_samples: expected the type int8, found {header or format}")
+        raise _fault("heap 1, adc_samples", "the type int8", header or format)
 
 
 def _wrong_sample(i: int, samples: npt.NDArray[np.int8], random: bool) -> tuple[int, str] | None:
@@ -277,16 +263,6 @@ def _wrong_sample(i: int, samples: npt.NDArray[np.int8], random: bool) -> tuple[
     if len(samples) > 1 and samples.min() == samples.max():
         return 1, f"{what}, and not always the same"
     return None
-
-
-def _check_end(left: dict[int, list[wire.Packet]], whole: bool) -> None:
-    """See that nothing is left but the heap that ends the stream."""
-    for cnt in sorted(left):
-        if not _is_end(left[cnt]):
-            raise _FaultError(f"heap {cnt}: expected the end of the stream, found one more heap")
-    if whole and len(left) != 1:
-        n = len(left) or "none"
-        raise _FaultError(f"expected one heap that ends the stream (get_end), found {n}")
 
 
 # ---------------------------------------------------------------------------------------
