@@ -220,7 +220,6 @@ class Crossing:
         return None if self.received.status == 0 else self.received.failure
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
         return {
             "receiver": self.received.said or None,
             "sender": self.sent.said or None,
@@ -242,8 +241,6 @@ def _lost(host: Host) -> Iterator[None]:
 
 
 class _End:
-    """One of the two programs, on its host."""
-
     def __init__(self, host: Host, name: str, what: dict[str, Any], show: _Show) -> None:
         self._host, self._name, self._show = host, name, show
         self.listens = False
@@ -253,7 +250,6 @@ class _End:
             self.command = Command(host, _END, json.dumps({"program": name, **what}))
 
     def hear(self) -> None:
-        """Take in what it has said."""
         with _lost(self._host):
             for record in self.command.lines():
                 self._take(record)
@@ -301,14 +297,6 @@ class _End:
         self.wait()
 
 
-def _sender_arguments(sender: Chapter, options: ProgramOptions) -> list[str]:
-    if sender is not BLAST:
-        return [*options.arguments(sender), "--json"]
-    heaps, heap_size = options.heaps or sender.heaps, options.heap_size or sender.heap_size
-    options = dataclasses.replace(options, heaps=heaps, heap_size=heap_size)
-    return [*options.arguments(sender), "--describe", "--json"]
-
-
 def cross(
     hosts: tuple[Host, Host],
     programs: tuple[Chapter, Receiver],
@@ -324,25 +312,17 @@ def cross(
 ) -> Crossing:
     """Have a program on one host send to a program on another."""
     (here, there), (sender, receiver) = hosts, programs
-    listening = {
-        "language": languages[1],
-        "destination": None,
-        "allow_real_network": allow_real_network,
-        "arguments": receiver_arguments(
-            receiver,
-            options.heap_size or sender.heap_size,
-            str(port),
-            *to_receiver,
-            text=not as_json,
-        ),
-    }
-    to = [*_sender_arguments(sender, options), "--", str(there.destination), str(port)]
-    sending: dict[str, Any] = listening | {
-        "language": languages[0],
-        "destination": there.destination,
-        "arguments": to,
-    }
-    sending |= {"rate": rate} if sender is BLAST else {}
+    heaps, heap_size = options.heaps or sender.heaps, options.heap_size or sender.heap_size
+    words = receiver_arguments(receiver, heap_size, str(port), *to_receiver, text=not as_json)
+    listening: dict[str, Any] = {"language": languages[1], "destination": None, "arguments": words}
+    listening["allow_real_network"] = allow_real_network
+    sending = listening | {"language": languages[0], "destination": there.destination}
+    describe = ["--describe"] * (sender is BLAST)
+    if sender is BLAST:
+        options = dataclasses.replace(options, heaps=heaps, heap_size=heap_size)
+        sending["rate"] = rate
+    words = [*options.arguments(sender), *describe, "--json"]
+    sending["arguments"] = [*words, "--", str(there.destination), str(port)]
     begun: list[Command] = []
     try:
         with started_whole():

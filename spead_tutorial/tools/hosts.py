@@ -36,8 +36,6 @@ _SSH = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAl
 
 
 class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A machine on which something is run."""
-
     # what it is called in lines and in names of files
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*\Z")]
     # of the repository, there; None where we are
@@ -63,7 +61,6 @@ class Host(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def python_path(self) -> str:
-        """The whole path of its Python."""
         python = self.python or (".venv/bin/python" if self.address else sys.executable)
         return str(Path(self.folder or "", python))
 
@@ -73,7 +70,6 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def read_hosts(path: Path) -> list[Host]:
-    """Read the file."""
     try:
         hosts = msgspec.toml.decode(path.read_bytes(), type=_File).host
     except (ValueError, RecursionError) as error:
@@ -158,11 +154,13 @@ class Command:
         found = []
         while not self._heard.empty():
             line = self._heard.get()
-            record = _record(line)
-            if record is None:
-                self._complaint = line.strip() or self._complaint
-            else:
+            record = None
+            with contextlib.suppress(ValueError, RecursionError):
+                record = msgspec.json.decode(line)
+            if isinstance(record, dict) and "record" in record:
                 found.append(record)
+            else:
+                self._complaint = line.strip() or self._complaint
         self.over = ended and not found
         if self.over and self._process.returncode:
             status = self._process.returncode
@@ -186,7 +184,6 @@ class Command:
 
 
 def end_all(commands: Iterable[Command]) -> None:
-    """Have all commands end, and wait for them."""
     listed = list(commands)
     for command in listed:
         command.end()
@@ -198,11 +195,3 @@ def _write(to: int, first: str) -> None:
     """Write a command's first line, which it may be slow to read, or end without."""
     with contextlib.suppress(OSError), open(to, "w") as pipe:
         pipe.write(first + "\n")
-
-
-def _record(line: str) -> dict[str, Any] | None:
-    try:
-        record = msgspec.json.decode(line)
-    except (ValueError, RecursionError):
-        return None
-    return record if isinstance(record, dict) and "record" in record else None

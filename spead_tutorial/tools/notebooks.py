@@ -49,8 +49,6 @@ class FailedError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Page:
-    """What became of a notebook."""
-
     path: Path  # it, as HTML
     title: str  # its heading
     seconds: float  # how long it took
@@ -66,7 +64,6 @@ def sources(folder: Path) -> list[Path]:
 
 
 def names(folder: Path) -> tuple[str, ...]:
-    """Return the names of the notebooks in a folder, in the order in which they are read."""
     return tuple(path.stem for path in sources(folder))
 
 
@@ -84,7 +81,6 @@ def read(source: Path) -> Any:
 
 
 def title(notebook: Any) -> str:
-    """Return the heading that a notebook begins with."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             heading = re.search(r"(?m)^# +(.+)$", cell.source)

@@ -63,7 +63,19 @@ def shown(share: Callable[[], float] | None) -> Iterator[None]:
         yield
         return
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(over, share), daemon=True)
+
+    def watch() -> None:
+        bar = _bar()
+        task = bar.add_task("Sending", total=1.0 if share else None, name="")  # its clock begins
+        if over.wait(PATIENCE_S):
+            return
+        with bar, contextlib.suppress(LabError):
+            ended = False
+            while not ended:
+                ended = over.wait(INTERVAL_S)
+                bar.update(task, completed=share() if share else 0, refresh=True)
+
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
         yield
@@ -72,24 +84,18 @@ def shown(share: Callable[[], float] | None) -> Iterator[None]:
         watcher.join()
 
 
-def _watch(over: threading.Event, share: Callable[[], float] | None) -> None:
-    bar = _bar()
-    total = None if share is None else 1.0
-    task = bar.add_task("Sending", total=total, name="")  # its clock begins
-    if over.wait(PATIENCE_S):
-        return
-    with bar, contextlib.suppress(LabError):
-        ended = False
-        while not ended:
-            ended = over.wait(INTERVAL_S)
-            bar.update(task, completed=share() if share else 0, refresh=True)
-
-
 def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[[], float]:
     """Begin to watch how far a program comes that is run next in a lab."""
     device = lab.device if chapter.takes_destination else "lo"
     before = lab.counters(device)
-    expected = _spead_bytes(chapter, options, lab.mtu - IP_UDP_HEADERS)
+    heap_size = options.heap_size or chapter.heap_size
+    packet_size = options.packet_size or chapter.packet_size or lab.mtu - IP_UDP_HEADERS
+    looked_at = min(heap_size, 1 << 26)  # as many bytes for each of its bytes as the whole heap
+    expected = math.inf  # of packets that cannot be made nothing is ever sent
+    with contextlib.suppress(ValueError, MemoryError):
+        first, other, end = map(sum, packet_sizes(looked_at, packet_size))
+        more = (options.heaps or chapter.heaps) - 1
+        expected = (first + more * other) * heap_size / looked_at + end
 
     def share() -> float:
         counted = lab.counters(device) - before
@@ -99,27 +105,10 @@ def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[
     return share
 
 
-def _spead_bytes(chapter: Chapter, options: ProgramOptions, fits: int) -> float:
-    """Return about how many bytes the packets of a run have; infinitely many cannot be made.
-
-    Equal packets have as many: they are no more than others.
-    """
-    heap_size = options.heap_size or chapter.heap_size
-    looked_at = min(heap_size, 1 << 26)  # as many bytes for each of its bytes as the whole heap
-    try:
-        packets = packet_sizes(looked_at, options.packet_size or chapter.packet_size or fits)
-    except (ValueError, MemoryError):
-        return math.inf
-    first, other, end = map(sum, packets)
-    more = (options.heaps or chapter.heaps) - 1
-    return (first + more * other) * heap_size / looked_at + end
-
-
 # ---- Of many ----
 
 
 def stage_of(step: Step) -> str:
-    """Say to which part of a measurement a step belongs."""
     if step.case.timeline:
         return "timelines"
     return "warming up" if step.warm_up else f"round {step.number + 1}"
@@ -175,7 +164,6 @@ class Steps:
 
 
 def duration(seconds: float) -> str:
-    """Write how long something takes, roughly."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"

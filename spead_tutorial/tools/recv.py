@@ -53,7 +53,6 @@ class Screen:
         self._has_last = False
 
     def line(self, line: str) -> None:
-        """Show a line."""
         if not self._is_quiet:
             self.clear()
             click.echo(line)
@@ -147,7 +146,10 @@ class Watch:
                 is_quiet = not ready.poll(1000 * look_s)
             now_s = time.monotonic()
             if now_s >= self._window_s + _WINDOW_S:
-                self._end_window(now_s)
+                before, stats = self._before, self._stream.stats
+                if self._pace.end_window() or (not self._values and stats.heaps > before.heaps):
+                    self._screen.last(pace_line(before, stats, now_s - self._window_s))
+                self._before, self._window_s = stats, now_s
             if self._n == heaps:
                 return "heaps"
             if is_quiet and silence_s is not None:
@@ -172,12 +174,6 @@ class Watch:
             for line in self.items.lines(heap):
                 self._screen.line(line)
 
-    def _end_window(self, now_s: float) -> None:
-        stats = self._stream.stats
-        if self._pace.end_window() or (not self._values and stats.heaps > self._before.heaps):
-            self._screen.last(pace_line(self._before, stats, now_s - self._window_s))
-        self._before, self._window_s = stats, now_s
-
 
 def pace_line(before: Mapping[str, int], now: Mapping[str, int], seconds: float) -> str:
     """Write how fast it came, and what is missing."""
@@ -190,8 +186,6 @@ def pace_line(before: Mapping[str, int], now: Mapping[str, int], seconds: float)
 
 
 class Address(NamedTuple):
-    """Where to listen."""
-
     host: str  # an address or name of this machine, or a multicast group; empty for any address
     port: int  # the UDP port
 
@@ -240,11 +234,9 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.option("--buffer", "buffer_size", type=click.IntRange(0, 2**31 - 1), metavar="BYTES",
               default=Stream.DEFAULT_UDP_BUFFER_SIZE, show_default=True,
               help="The socket's buffer; 0 leaves the system's.")  # fmt: skip
-@click.option(
-    "--filter",
-    metavar="CONDITIONS",
-    help="Of a capture, only these datagrams, as 'dst port 8888 and host 10.0.0.2'.",
-)
+@click.option("--filter", metavar="CONDITIONS",
+              help="Of a capture, only these datagrams, as"
+                   " 'dst port 8888 and host 10.0.0.2'.")  # fmt: skip
 @click.option("--interface", metavar="WHICH",
               help="Where to join a multicast group: an interface's IPv4 address, or for IPv6 its"
                    " name.")  # fmt: skip
@@ -279,7 +271,10 @@ def recv(
     of_socket = {name: settings.pop(name) for name in ("max_size", "buffer_size", "gro")}
     if isinstance(place, Address):
         of_socket |= _joining(place.host, interface)
-    _refuse_for(place, interface=interface, filter=filter)
+        if filter is not None:
+            raise click.UsageError(f"--filter is for captures, which {place} is not")
+    elif interface is not None:
+        raise click.UsageError(f"--interface is for sockets, which {place} is not")
     config = StreamConfig(**settings)
     ring = RingStreamConfig(heaps=_RING_HEAPS, contiguous_only=False)
     screen = Screen(is_quiet=as_json)
@@ -310,13 +305,6 @@ def recv(
             stream._ended()  # which says so, unless it has been said
         is_whole = _account_for(stream, watch, end, screen, as_json)
         return 0 if is_whole and not failed else 1
-
-
-def _refuse_for(place: Address | Path, **options: str | None) -> None:
-    """Refuse the option that is for the other kind of place."""
-    name, what = ("filter", "captures") if isinstance(place, Address) else ("interface", "sockets")
-    if options[name] is not None:
-        raise click.UsageError(f"--{name} is for {what}, which {place} is not")
 
 
 def _joining(host: str, interface: str | None) -> dict[str, Any]:
@@ -357,7 +345,6 @@ class _ToScreen(logging.Handler):
 
 
 def _account_for(stream: Stream, watch: Watch, end: str, screen: Screen, as_json: bool) -> bool:
-    """Print the account, and return whether nothing is missing."""
     account = Account(stats := stream.stats)
     troubles = [_in_options(trouble) for trouble in account.troubles]
     is_timed = watch.seconds >= _SHORTEST_S and not stats.capture_frames  # which is read at once

@@ -134,7 +134,6 @@ def plain(text: str, longest: int = _LONGEST) -> str:
 
 
 def described(what: str, item: Descriptor) -> str:
-    """Write what a descriptor says."""
     if item.format is not None:
         fields = ", ".join(f"{letter}{bits}" for letter, bits in item.format)
         kind = fields if len(item.format) == 1 else f"({fields})"

@@ -66,7 +66,6 @@ def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
 
 
 def find_program(name: str) -> Chapter | Receiver:
-    """Look a chapter up, be it one that sends or one that receives."""
     return find_receiver(name) or find_chapter(name)
 
 
@@ -149,7 +148,6 @@ def run(**given: Any) -> int:
 def _check(
     asked: _Asked, sender: Chapter, language: str, destination: tuple[str, int] | None = None
 ) -> None:
-    """Refuse what a sender does not take."""
     try:
         programs.command(sender, language, asked.options, destination)
     except ValueError as error:
