@@ -134,8 +134,8 @@ _LINE = msgspec.json.Decoder(Taken)
 
 def _program(name: str, implementation: str, variant: str) -> list[str]:
     library = "spead_tutorial" if implementation == OURS else "spead2"
-    argv = [*interpreter(implementation), str(_FOLDER / f"{name}.py"), library]
-    return [*argv, "--no-thread"] if variant == _NO_THREAD else argv
+    words = [library, *["--no-thread"] * (variant == _NO_THREAD), name]
+    return [*interpreter(implementation), str(_FOLDER / "one_stream.py"), *words]
 
 
 def _said(lab: Lab, name: str, argv: Sequence[object]) -> dict[str, Any]:
