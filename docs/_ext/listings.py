@@ -20,9 +20,11 @@ else. The section of chapter 8 has the label ``exercise-8``:
 """
 
 import difflib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import jinja2
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
@@ -37,6 +39,11 @@ from spead_tutorial.chapters.catalogue import (
 from spead_tutorial.chapters.exercises import skeleton, solution
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+#: What is made of data: HTML, in which text is escaped, and parts of pages in their own markup.
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(ROOT / "docs" / "_templates"),
+    autoescape=jinja2.select_autoescape(["html"]),
+)
 #: A language, as a page and as Sphinx call it, and where its programs are.
 LANGUAGES = {
     "python": ("Python", "spead_tutorial/chapters/{}.py"),
@@ -109,33 +116,19 @@ class Exercises(SphinxDirective):
         every.sort(key=lambda one: one.chapter.number)
         for one in every:
             self.env.note_dependency(str(solution(one)))
-        text = "".join(map(section, every))
+        text = exercises(every)
         return self.parse_text_to_nodes(text, allow_section_headings=True)
 
 
-def section(exercise: SenderExercise | ReceiverExercise) -> str:
-    number, title = exercise.chapter.number, exercise.chapter.title
-    what = "receiver" if isinstance(exercise, ReceiverExercise) else "sender"
-    changed = "\n".join(changes(skeleton(exercise), solution(exercise)))
-    return f"""\
-(exercise-{number})=
-## Chapter {number}: {title[0].lower()}{title[1:]}
-{exercise.task} [Chapter {number}]({chapter_page(number)}) explains it.
-
-```sh
-spead-tutorial check {number} --skeleton > my_{what}.py
-spead-tutorial check {number} my_{what}.py
-```
-
-:::{{dropdown}} Hint
-{exercise.hint}
-:::
-:::{{dropdown}} Solution
-```diff
-{changed}
-```
-:::
-"""
+def exercises(every: Sequence[SenderExercise | ReceiverExercise]) -> str:
+    return TEMPLATES.get_template("exercises.jinja").render(
+        exercises=every,
+        receiving=RECEIVING,
+        page=chapter_page,
+        changes=changes,
+        skeleton=skeleton,
+        solution=solution,
+    )
 
 
 class TabNames(SphinxTransform):

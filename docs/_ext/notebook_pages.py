@@ -17,12 +17,13 @@ picture that is.
 import html
 import re
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import nbformat
 from docutils import nodes
-from listings import ROOT
+from listings import ROOT, TEMPLATES
 from sphinx.application import Sphinx
 from sphinx.transforms.post_transforms import SphinxPostTransform
 from sphinx.util.docutils import SphinxDirective
@@ -121,40 +122,17 @@ class NotebookCards(SphinxDirective):
     """A card for each notebook."""
 
     def run(self) -> list[nodes.Node]:
-        lines = ["::::{grid} 1 2 2 2", ":gutter: 3", ""]
-        for name in notebooks.names(_SOURCES):
-            path = _SOURCES / f"{name}.ipynb"
+        paths = {name: _SOURCES / f"{name}.ipynb" for name in notebooks.names(_SOURCES)}
+        for path in paths.values():
             self.env.note_dependency(str(path))
-            lines += card(name, nbformat.read(path, 4))
-        return self.parse_text_to_nodes("\n".join([*lines, "::::"]))
+        stored = {name: nbformat.read(path, 4) for name, path in paths.items()}
+        return self.parse_text_to_nodes(cards(stored))
 
 
-def card(name: str, notebook: Any) -> list[str]:
-    """Return the lines of a notebook's card."""
-    file = f"{notebooks.FOLDER}/{name}.ipynb"
-    told = notebook.metadata.card
-    return [
-        f":::{{grid-item-card}} [{notebooks.title(notebook)}]({file})",
-        ":class-card: notebook",
-        f"```{{thumbnail}} {told.picture}",
-        "```",
-        _sentence(told.about),
-        "",
-        f"{{download}}`{name}.ipynb <../{file}>`{lasted(notebook)}",
-        ":::",
-    ]
-
-
-def lasted(notebook: Any) -> str:
-    """Say how long the run took that is stored; nothing where that has not been noted."""
-    seconds = notebook.metadata.get(notebooks.METADATA, {}).get("seconds")
-    if seconds is None:
-        return ""
-    return f", ran for {seconds} s" if seconds < 100 else f", ran for {seconds / 60:.0f} min"
-
-
-def _sentence(words: str) -> str:
-    return words[0].upper() + words[1:] + ("" if words.endswith("?") else ".")
+def cards(stored: Mapping[str, Any]) -> str:
+    return TEMPLATES.get_template("notebook-cards.jinja").render(
+        notebooks=stored, title=notebooks.title, metadata=notebooks.METADATA
+    )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

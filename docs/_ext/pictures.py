@@ -45,8 +45,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from docutils import nodes
+from listings import TEMPLATES
 from measured import fact
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
@@ -78,8 +78,6 @@ _SWITCH = (
 #: In the folder of what is made for the site, and not kept.
 _DRAWN = "notebooks/pictures"
 _PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
-_TEMPLATE = FIGURES.parent / "_templates" / "points.html"
-_POINTS = jinja2.Environment(autoescape=True).from_string(_TEMPLATE.read_text())
 
 
 # ---- The points of a picture ----
@@ -101,7 +99,8 @@ def overlay(path: Path) -> str:
         boxes = [(one, True) for one in reversed(groups)]  # what it is about is drawn last
     said = [_said(*one) for one in drawn]
     places = [_place(values[5:]) for _, values in drawn]
-    return _POINTS.render(points=points, said=said, places=places, boxes=boxes)
+    template = TEMPLATES.get_template("points.html")
+    return template.render(points=points, said=said, places=places, boxes=boxes)
 
 
 def _point(line: dict[str, Any], values: list[float]) -> dict[str, Any]:

@@ -15,11 +15,11 @@ Each has a template, a script for its form, and one that computes. A page has th
 it, and no others. Without scripts there is a line that says so.
 """
 
-from pathlib import Path
 from typing import Any
 
 import jinja2
 from docutils import nodes
+from listings import ROOT, TEMPLATES
 from measured import recording
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -29,10 +29,7 @@ from spead_tutorial.measure.analysis import first_steady
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.results.plots.timeline import OVERLAPPED, timelines, title, way
 
-_STATIC = Path(__file__).resolve().parent.parent / "_static"
-_TEMPLATES = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(_STATIC.parent / "_templates"), autoescape=True
-)
+_STATIC = ROOT / "docs" / "_static"
 
 
 class Play(SphinxDirective):
@@ -47,7 +44,7 @@ class Play(SphinxDirective):
             self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
         try:
             runs = [_run(one) for name in names for one in timelines(recording(name))]
-            html = _TEMPLATES.get_template(f"{kind}.html").render(runs=runs)
+            html = TEMPLATES.get_template(f"{kind}.html").render(runs=runs)
         except (jinja2.TemplateNotFound, ValueError) as error:
             raise self.error(str(error)) from None
         return [nodes.raw("", html, format="html", playable=kind)]

@@ -79,9 +79,9 @@ def test_lines_that_draw_are_told_from_others(source, lines):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_says_what_its_notebook_is_about_and_shows_a_picture(name):
-    lines = extension("notebook_pages").card(name, nbformat.read(FOLDER / f"{name}.ipynb", 4))
-    assert re.fullmatch(r"```\{thumbnail\} [\w-]+", lines[2])
-    assert re.fullmatch("[A-Z].+[.?]", lines[4])
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", 4)
+    text = extension("notebook_pages").cards({name: notebook})
+    assert re.search(r"^```\{thumbnail\} [\w-]+\n```\n[A-Z].+[.?]\n\n", text, re.M)
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,12 @@ def test_a_card_says_what_its_notebook_is_about_and_shows_a_picture(name):
     ],
 )
 def test_a_card_says_how_long_the_stored_run_took_where_that_is_known(metadata, said):
-    notebook = nbformat.v4.new_notebook(metadata=metadata)
-    assert extension("notebook_pages").lasted(notebook) == said
+    cells = [nbformat.v4.new_markdown_cell("# One")]
+    card = {"about": "some", "picture": "one"}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"card": card} | metadata)
+    assert f"<../notebooks/one.ipynb>`{said}\n" in extension("notebook_pages").cards(
+        {"one": notebook}
+    )
 
 
 # ---- Files ----
