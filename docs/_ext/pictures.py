@@ -53,7 +53,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
 
 from bench import figures
-from bench.figures import FIGURES, PICTURES, RESULTS
+from bench.figures import FIGURES, PICTURES, RESULTS, SPECIFIED
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import read
 from spead_tutorial.results import plots, units
@@ -235,7 +235,7 @@ def _draw_all(app: Sphinx) -> None:
     """Draw what has changed since it was drawn: the record, or what draws it."""
     folder = drawn(app.env)
     folder.mkdir(parents=True, exist_ok=True)
-    sources = [Path(figures.__file__), *Path(plots.__file__).parent.glob("*.py")]
+    sources = [SPECIFIED, Path(figures.__file__), *Path(plots.__file__).parent.glob("*.py")]
     newest = max(path.stat().st_mtime for path in sources)
     stale = []
     for name, picture in _PICTURES.items():
