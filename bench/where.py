@@ -3,14 +3,14 @@
 
 The shares are from the former, the CPU time from the latter, so that looking costs nothing in what
 is shown. How long a heap waits to be begun, and a program for the news that it is sent, is no CPU
-time: that is from timelines. A look at a thread is put into a part by its stack, from the innermost
-function outwards: the first function that a table knows decides, so that what it calls counts as
-its own.
+time: that is from timelines. A look at a thread is put into a part by its stack, as ``where.toml``
+says.
 """
 
 import dataclasses
 import re
 import tempfile
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -75,53 +75,17 @@ SIZES = {
 
 _SEND = re.compile(r"udp(v6)?_sendmsg")
 _SENDING = re.compile(r"sendm?msg")
-#: In a system call that sends, from ``udp_sendmsg`` inwards. What is none of these is the stack.
-_BELOW_SEND = (
-    ("copy", r"copy_from_iter"),
-    (
-        "buffers",
-        r"alloc_skb|alloc_send|alloc_(frozen_)?page|free_(frozen_)?page|page_from_freelist"
-        r"|page_frag|kmem_cache|kmalloc|kfree|skb_release|consume_skb|skb_free|sock_wfree|_folio",
-    ),
-)
 #: Elsewhere in the kernel.
 _DEVICE = re.compile(r"net_rx_action|net_tx_action|tasklet")
 _SLEEP = re.compile(r"futex|schedule|poll|eventfd|nanosleep|_sys_(read|write)$|yield")
 _ENTRY = re.compile(r"syscall|SYSCALL")
-#: The C library's, where a thread is found in it: what it calls the kernel for.
-_LIBRARY = (
-    ("lock", r"mutex_(un)?lock|lll_lock"),
-    ("wake-up", r"futex|cond_|poll|libc_(read|write)$|^(read|write)$|nanosleep"),
-    ("system call", r"sendm?msg$"),
-)
 _FILL = re.compile(r"array_fill|FillWithScalar|AssignRawScalar|raw_array_assign")
-#: Ours. In Cython's names, what comes before the method's own is left out.
-_OURS = (
-    ("looking", r"wait_until|done_soon"),
-    (
-        "completion",
-        r"spt_stream_(wait|poll|fd|flush)|spt_completion_\w+|spti_stream_(finish_heap|retire|settle)"
-        r"|settle_batch|spti_heap_return|spti_transport_taken|\d*(finish|settle|watch)|\d+_drain"
-        r"|\d+drain",
-    ),
-    (
-        "queue",
-        r"spt_stream_send\w*|enqueue|fill_slots|spti_heap_borrow|spt_packetizer_init"
-        r"|spti_task_wake|check_send|\d*(send|create_future|arrange|queue|to_list|to_mode)"
-        r"|\d+(async_)?send_heaps?|\w*HeapReference\w*",
-    ),
-    (
-        "packetizing",
-        r"spt_packetizer_next|spti_put_prefix|spti_heap_item_immediate|spti_stream_run|udp_send"
-        r"|make(_messages)?|add_packet|fill_batch|send_batch|spt_rate_\w+|spti_transport_\w+",
-    ),
-    (
-        "wake-up",
-        r"run|thread_main|sleep_until|collect|take|spti_stream_(has_work|help_\w+)|spti_pool_\w+"
-        r"|\d*_?turn",
-    ),
-    ("program", r"main"),
-)
+#: The parts of ``where.toml``, each with its functions, in the order in which they are tried.
+_TABLES: list[list[tuple[str, str]]] = [
+    [(part, "|".join(names)) for part, names in table.items()]
+    for table in tomllib.loads(Path(__file__).with_suffix(".toml").read_text()).values()
+]
+_BELOW_SEND, _LIBRARY, _OURS = _TABLES
 _CYTHON = re.compile(r"__pyx_(?:f|pf|pw)_14spead_tutorial_5_core_(?:\d+[A-Z]\w*?Stream_)?")
 
 
