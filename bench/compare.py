@@ -256,15 +256,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--threshold", type=Number(0), default=_THRESHOLD, show_default=True, metavar="SHARE",
               help="Differences that are smaller do not count.")  # fmt: skip
 @click.option("--different-machines", is_flag=True, help="Compare them all the same.")
-def command(
-    one: Path,
-    other: Path | None,
-    before: str | None,
-    after: str | None,
-    chapters: tuple[Chapter, ...],
-    threshold: float,
-    different_machines: bool,
-) -> int:
+def command(one: Path, other: Path | None, chapters: tuple[Chapter, ...], **how: Any) -> int:
     """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
 
     With one record and --before and --after, two implementations in it are compared, round by
@@ -276,19 +268,12 @@ def command(
     Example: python -m bench compare bench/results/tut-10.jsonl --before spead2 --after ours
     Example: python -m bench compare old.jsonl new.jsonl --chapter 10 --threshold 0.1
     """
-    if other is None and (before is None or after is None):
+    if other is None and None in (how["before"], how["after"]):
         raise click.UsageError("give two records, or one with --before and --after")
     first = settled(read(one))
     second = first if other is None else settled(read(other))
-    comparison = compare(
-        first,
-        second,
-        threshold=threshold,
-        chapters={chapter.number for chapter in chapters},
-        before=before,
-        after=after,
-        different_machines=different_machines,
-    )
+    numbers = {chapter.number for chapter in chapters}
+    comparison = compare(first, second, chapters=numbers, **how)
     if not comparison.verdicts:
         raise RecordError(_why_nothing(second, chapters))
     click.echo(table(comparison))
