@@ -2,7 +2,7 @@
 """Where packets are lost: each place is made the bottleneck, and every packet is accounted for.
 
 A stream of ours sends at a rate, over a pair of devices, to a program that has a core of its own
-(``peer/receive_lost.py``). What is sent has to be what was lost on the way, what the socket had no
+(``peer/receive.py``). What is sent has to be what was lost on the way, what the socket had no
 room for, what is in heaps that the program got or that the full ring dropped, and what came of
 heaps that something is missing of. Where this does not add up, there is no sample.
 """
@@ -31,7 +31,7 @@ from spead_tutorial.measure.records import Received, words_of
 from spead_tutorial.measure.running import Listening
 from spead_tutorial.recv._stats import sums
 
-PROGRAM = Path(__file__).resolve().parent / "peer" / "receive_lost.py"
+PROGRAM = Path(__file__).resolve().parent / "peer" / "receive.py"
 _DRAIN_S = 30.0
 _SO_MEMINFO, _MEMINFO = 55, struct.Struct("9I")
 _SEED = 1
@@ -105,8 +105,9 @@ def _run(
     heap = group.get_heap(descriptors="none", data="all")
     of_heap = sum(1 for _ in send.PacketGenerator(heap, 1, case.packet_size))
     lossy = lab.disturbed(loss=setting.loss, seed=_SEED) if setting.loss else None
-    argv = [sys.executable, "-P", str(PROGRAM), "-p", str(case.packet_size), *setting.options,
-            "--socket", str(ends.receiver.fileno())]  # fmt: skip
+    sizes = ["-H", str(case.heap_size), "-p", str(case.packet_size)]
+    argv = [sys.executable, str(PROGRAM), spead_tutorial.__name__, *sizes, "--no-pool", "--account",
+            *setting.options, "--socket", str(ends.receiver.fileno())]  # fmt: skip
     with Listening(ends.start, PROGRAM.stem, argv, core=second) as process:
         before = lab.receiver.arrivals()
         with (

@@ -35,7 +35,7 @@ from bench.peers import (
     interpreter,
     missing_peer,
 )
-from bench.sweeps import BARE, LOST, ONE_CORE, PEERS, SPOILT, TURNS, Size
+from bench.sweeps import ALONE, BARE, LOST, ONE_CORE, PEERS, SPOILT, TURNS, Size
 from spead_tutorial.chapters.catalogue import Receiver, find_chapter, find_receiver
 from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import delivery, search
@@ -148,7 +148,7 @@ def missing(case: Case) -> str | None:
 
 def _program(case: Case) -> Path:
     if case.language == "python":
-        return _PROGRAMS / f"{case.program}.py"
+        return _PROGRAMS / f"{ALONE[0] if case.program == LOST else case.program}.py"
     if case.implementation in PEERS:
         return PEER_PROGRAMS / case.program
     return _BIN / (BARE if case.implementation == CEILING else case.program)

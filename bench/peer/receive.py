@@ -9,7 +9,9 @@ from spead_tutorial_run import run
 
 import argparse
 import importlib
+import json
 import logging
+import time
 
 import numpy as np
 from claims import Claims, bound, parser_of
@@ -27,6 +29,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--out-of-order", action="store_true", help="take a heap's packets in any order"
     )
+    parser.add_argument("--drop-when-full", action="store_true", help="what the ring cannot hold")
+    parser.add_argument("--sleep-ms", type=float, default=0, help="how long each heap is worked at")
+    parser.add_argument("--account", action="store_true", help="print all that was counted")
     return parser.parse_args()
 
 
@@ -39,10 +44,11 @@ def main() -> None:
     if not options.no_pool:
         n = 2 * (LIVE + options.r)
         more["memory_allocator"] = library.MemoryPool(options.H, options.H, n, n)
+    ring = {"drop_when_full": True} if options.drop_when_full else {}  # which spead2 has not
     stream = recv.Stream(
         None if options.no_thread else library.ThreadPool(),
         recv.StreamConfig(max_heaps=LIVE, **more),
-        recv.RingStreamConfig(heaps=options.r),
+        recv.RingStreamConfig(heaps=options.r, **ring),
     )
     group = library.ItemGroup()
     scalar = [("u", library.Flavour().heap_address_bits)]
@@ -57,8 +63,13 @@ def main() -> None:
         group.update(heap)
         claims.check(heap.cnt, samples.value)
         claims.count(1)
+        if options.sleep_ms:
+            time.sleep(options.sleep_ms / 1e3)
     stream.stop()
-    claims.end(stream.stats)
+    if options.account:
+        print(json.dumps({"got": claims.heaps} | dict(stream.stats)))
+    else:
+        claims.end(stream.stats)
 
 
 if __name__ == "__main__":
