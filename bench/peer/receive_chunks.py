@@ -15,6 +15,7 @@ import logging
 from typing import Any
 
 import numpy as np
+import scipy
 from claims import Claims, bound, parser_of
 
 CHUNK = 1 << 20
@@ -33,20 +34,13 @@ def parse_options() -> argparse.Namespace:
 
 
 def place_function(shape: Shape) -> Any:
-    """Return the function that says where heaps go, as SciPy would wrap it."""
+    """Return the function that says where heaps go."""
     path = importlib.resources.files("spead_tutorial").joinpath("bin", "place.so")
-    name = b"void (void *, size_t, void *)"  # borrowed by the capsule, like the shape
-    function = ctypes.cast(ctypes.CDLL(str(path)).place, ctypes.c_void_p)
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = (
-        ctypes.py_object,
-        (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p),
-    )
-    capsule = new(function, name, None)
-    set_context = ctypes.pythonapi.PyCapsule_SetContext
-    set_context.argtypes = (ctypes.py_object, ctypes.c_void_p)
-    set_context(capsule, ctypes.addressof(shape))
-    return (capsule, name, shape)
+    function = ctypes.CDLL(str(path)).place
+    function.restype = None
+    function.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+    data = ctypes.cast(ctypes.pointer(shape), ctypes.c_void_p)
+    return scipy.LowLevelCallable(function, data, "void (void *, size_t, void *)")
 
 
 def main() -> None:
