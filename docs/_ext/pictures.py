@@ -57,7 +57,7 @@ from bench.figures import FIGURES, PICTURES, RESULTS, SPECIFIED
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import read
 from spead_tutorial.results import plots, units
-from spead_tutorial.results.plots.render import PACKET, PERCENT, RATE, TIMES
+from spead_tutorial.results.plots.render import PERCENT, TIMES, where_on_x
 
 DIAGRAMS = FIGURES.parent / "diagrams"
 #: What a diagram's file has, and what stands for it in a page: every viewer knows plain colours.
@@ -112,7 +112,7 @@ def _point(line: dict[str, Any], values: list[float]) -> dict[str, Any]:
         "role": line["role"],
         "key": "|".join([*line["key"], str(at)]) if line["key"] else "",
         "at": at,
-        "size": _at(line, at),
+        "size": where_on_x(line, at),
         "value": value,
         "low": low,
         "high": high,
@@ -132,14 +132,7 @@ def _said(line: dict[str, Any], values: list[float]) -> str:
 
 
 def _name(line: dict[str, Any], size: float) -> str:
-    return f"{line['name']}, {_at(line, size)}"
-
-
-def _at(line: dict[str, Any], x: float) -> str:
-    """Say what a point is at: the size of a heap, or of a packet, or a rate."""
-    if line["over"] == RATE:
-        return f"at {units.number(x)} MB/s"
-    return units.bytes_text(x) if line["over"] == PACKET else units.size(x)
+    return f"{line['name']}, {where_on_x(line, size)}"
 
 
 def _place(places: list[float]) -> str:
