@@ -232,12 +232,11 @@ def _inherited(cls: type) -> Iterator[str]:
     for base in cls.__mro__[1:]:
         if base not in _class_names():
             continue
-        names = [name for name in vars(base) if not name.startswith("_")]
-        members = [_member(base, name) for name in names if name not in vars(cls)]
+        names = [n for n in vars(base) if not n.startswith("_") and n not in vars(cls)]
         links = [
             f":py:obj:`{name} <{target[1]}>`"
-            for name, target in zip(names, members, strict=False)
-            if target is not None and target[0] == "link"
+            for name in names
+            if (target := _member(base, name)) is not None and target[0] == "link"
         ]
         if links:
             yield from ("", f"From :py:class:`~{_class_names()[base]}`: {', '.join(links)}.", "")

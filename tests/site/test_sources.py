@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from spead_tutorial.chapters import catalogue
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure import records
+from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.records import OURS, Sample, Sent, Timeline
 from support import ROOT
 from support.recordings import make_lossless
@@ -201,6 +202,13 @@ def test_diagrams_need_no_page_for_their_colours_and_take_those_of_a_page():
         assert "var(" not in svg, path.name
         colours = set(re.findall(r"#[0-9a-f]{3,6}", svg))
         assert colours <= pictures.IN_PAGES.keys(), path.name
+
+
+def test_what_a_class_has_of_another_is_linked_by_its_own_name():
+    lines = "".join(extension("public_names")._inherited(Loopback))  # which has some of its own
+    links = re.findall(r"`(\w+) <[\w.]+\.(\w+)>`", lines)
+    assert links
+    assert all(name == target for name, target in links)
 
 
 # ---- Measured values ----
