@@ -1,22 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs in every language: names of tabs, what changed between them, downloads, exercises.
 
-``stage-diff`` shows what changed from one program to another, in every language:
+    {stage-diff} ONE OTHER      what changed from one program to another, in every language
+    {programs} NAME ...         links to whole programs, to be saved
+    {exercises}                 a section for each: the task, how to begin, and folded away a hint
+                                and a solution; that of chapter 8 has the label ``exercise-8``
 
-    ```{stage-diff} tut_6_send_pktsize tut_8_send_reuse_memory
-    ```
-
-``programs`` links to whole programs, to be read on disk:
-
-    ```{programs} tut_8_send_reuse_memory
-    ```
-
-``exercises`` is a section for each: the task, how to begin, and folded away a hint and a solution.
-All of it comes from what ``spead-tutorial check`` has, so that the page cannot ask for anything
-else. The section of chapter 8 has the label ``exercise-8``:
-
-    ```{exercises}
-    ```
+Exercises are made of what ``spead-tutorial check`` has, so that the page asks for nothing else.
 """
 
 import difflib

@@ -1,16 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The ladder on many machines: a table of their records, and the picture of each.
 
-    ```{made-table} machines LANGUAGE
-    ```
+    {made-table} machines LANGUAGE      a row for each record that `bench.contributed` finds
+    {machine-ladders}                   a section for each, with its picture
 
-has a row for each record that `bench.contributed` finds, in the order of their names. And
-
-    ```{machine-ladders}
-    ```
-
-has a section for each of them with its picture, which is drawn as the site is built: nobody has to
-draw, or to keep, what a record says already.
+The pictures are drawn as the site is built: nobody has to draw, or to keep, what a record says.
 """
 
 import html

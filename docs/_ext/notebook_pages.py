@@ -4,14 +4,11 @@
 Their pages are copies of what is stored, with links as seen from here, titles, and words for
 pictures: copies, because Sphinx reads what is in its folder, and through a symbolic link
 myst-parser would look for the pages that notebooks link to in the wrong place. A chapter's page
-begins with how to run it: by a command, and in its notebook. And
+begins with how to run it: by a command, and in its notebook.
 
-    ```{notebook-cards}
-    ```
-
-gives each notebook a card with a part of a picture or drawing, and with what the notebook says
-itself: its title, how long it ran, and below ``card`` in its metadata what it is about, and which
-picture that is.
+    {notebook-cards}    a card for each, with a part of a picture, and with what the notebook says
+                        itself: its title, how long it ran, and below ``card`` in its metadata what
+                        it is about, and which picture that is
 """
 
 import html

@@ -1,35 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures in the page's colours, with what they show in words, and the record behind them.
 
-    ```{picture} tut-8-send-reuse-memory-causes
-    What to see in it.
-    ```
-
-is what `bench.figures` draws of a committed record: as the site is built, in all its forms.
-
-    ```{gallery}
-    ```
-
-are all of them, or those that are named, small: each with its title, and a link to where it is
-large.
-
-    ```{before-after} tut-10-send-reuse-heaps
-    What to see in both.
-    ```
-
-is a pair in one frame, with a switch between the two that needs no script. And
-
-    ```{diagram} stream
-    What to see in it.
-    ```
-
-is ``diagrams/stream.svg``, dark on white paper as a file. It stands in the page itself, without the
-paper and in the page's colours.
-
-    ```{thumbnail} tut-8-send-reuse-memory-causes
-    ```
-
-is a part of either, without words, to be told from others beside it.
+    {picture} NAME          what `bench.figures` draws of a committed record, in all its forms; the
+                            directive's content is what to see in it
+    {before-after} NAME     a pair in one frame, with a switch between the two, without a script
+    {gallery}               all of them, or those that are named, small: each with its title, and a
+                            link to where it is large
+    {diagram} NAME          ``diagrams/NAME.svg``, dark on white paper as a file: in the page, it is
+                            without the paper and in the page's colours
+    {thumbnail} NAME        a part of a picture or diagram, without words, to be told from others
 
 On a picture are its points, and below it which of its lines can be chosen: HTML that ``figures.js``
 brings to life. Each point lies where it is in the picture, and says what it is; the script reads

@@ -1,15 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Things to play with, with forms of ``_templates`` and scripts of ``_static``.
 
-    ```{play} dissector
-    ```
-
-is a heap that the reader types in, with the bytes of its packets. And
-
-    ```{play} pipeline tut-5
-    ```
-
-is a model of two threads, with the timelines of a record beside it.
+    {play} dissector            a heap that the reader types in, with the bytes of its packets
+    {play} pipeline RECORD      a model of two threads, with the timelines of a record beside it
 
 Each has a template, a script for its form, and one that computes. A page has those of what is in
 it, and no others. Without scripts there is a line that says so.

@@ -1,33 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tables and outputs that are made from what they describe, so that they cannot differ from it.
 
-    ```{made-table} KIND WORD ...
-    LINE ...
-    ```
-
-shows a table of one of these kinds, and of those of ``measured_tables.py``:
-
-    chapters                what each changes, as the catalogue says it; of one without a program
-        1 | what it is about            a line says it
-    make-targets            what ``make help`` lists
-    fields NAME             the fields of a class: types from its annotations, meanings from the
+    {made-table} KIND WORD ...      a table of one of these kinds, or of ``measured_tables.py``
+        chapters            what each changes, as the catalogue says it; of one without a program
+            1 | what it is about        a line says it
+        make-targets        what ``make help`` lists
+        fields NAME         the fields of a class: types from its annotations, meanings from the
                             comments on them, or on those of a sample that are called alike
+    record-line:: tut-8 sent 4      the first line of that kind in a committed record, laid out;
+                            with a number, lists are cut after so many elements
+    {output} a_packet.py WORD ...   what an example prints when it is run with these arguments. With
+                            ``:table:``, lines in columns become a table, whose long cells are
+                            wrapped where there is little room; the first line has the heads
 
-And
-
-    .. record-line:: tut-8 sent
-
-is the first line of that kind in a committed record, laid out to be read. With a number, lists are
-cut after so many elements. And
-
-    ```{output} a_packet.py
-    :table:
-    ```
-
-runs ``examples/a_packet.py`` and shows what it prints, so that a page cannot say what the program
-does not. More words are arguments of the program. With ``table``, lines in columns become a table,
-whose long cells are wrapped where there is little room; the first line has the columns' heads. The
-examples in the help of the commands are set as code.
+The examples in the help of the commands are set as code.
 """
 
 import dataclasses
