@@ -54,6 +54,8 @@ _SWITCH = (
     '<label><input type="radio" name="{0}" class="is-before"> before</label>'
     '<label><input type="radio" name="{0}" class="is-after" checked> after</label></fieldset>'
 )
+#: What the style sheet calls how far a point is from the left and from the top.
+_PLACES = ("x", "y", "narrow-x", "narrow-y")
 #: In the folder of what is made for the site, and not kept.
 _DRAWN = "notebooks/pictures"
 _PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
@@ -67,56 +69,41 @@ def overlay(path: Path) -> str:
     if not path.exists():
         return "</div></div>"
     data = json.loads(path.read_text())
-    drawn = [(data["lines"][index], values) for index, *values in data["points"]]
-    points = [_point(*one) for one in drawn]
-    chosen = [one for one in points if one["key"]]
+    points = [_point(data["lines"][index], *values) for index, *values in data["points"]]
+    chosen = [one["facts"] for one in points if one["facts"]["key"]]
     groups = list(dict.fromkeys(one["group"] for one in chosen))
     if any(one["row"] for one in chosen):  # a ladder: of the sizes, the first is shown
         sizes = dict.fromkeys(one["size"] for one in chosen)
         boxes = [*((one, True) for one in groups), *((one, not n) for n, one in enumerate(sizes))]
     else:
         boxes = [(one, True) for one in reversed(groups)]  # what it is about is drawn last
-    said = [_said(*one) for one in drawn]
-    places = [_place(values[5:]) for _, values in drawn]
-    template = TEMPLATES.get_template("points.html")
-    return template.render(points=points, said=said, places=places, boxes=boxes)
+    return TEMPLATES.get_template("points.html").render(points=points, boxes=boxes)
 
 
-def _point(line: dict[str, Any], values: list[float]) -> dict[str, Any]:
-    at, value, low, high, n = values[:5]
-    return {
-        "name": _name(line, at),
+def _point(
+    line: dict[str, Any], at: float, value: float, low: float, high: float, n: int, *places: float
+) -> dict[str, Any]:
+    """Return the facts of a point, what it says, and where it is in each form of the picture."""
+    size, is_gain = where_on_x(line, at), line["unit"] == TIMES
+    facts = {
+        "name": f"{line['name']}, {size}",
         "group": line["group"] or line["name"],
         "row": line["row"],
         "role": line["role"],
         "key": "|".join([*line["key"], str(at)]) if line["key"] else "",
         "at": at,
-        "size": where_on_x(line, at),
+        "size": size,
         "value": value,
         "low": low,
         "high": high,
         "rounds": n,
     }
-
-
-def _said(line: dict[str, Any], values: list[float]) -> str:
-    """Say the value of a point, its interval, and its rounds."""
-    size, value, low, high, n = values[:5]
-    gain = line["unit"] == TIMES
-    middle = units.times(value) if gain else f"{units.number(value)} {line['unit']}"
-    ends = " to ".join(f"{x:.2f}" if gain else units.number(x) for x in (low, high))
+    middle = units.times(value) if is_gain else f"{units.number(value)} {line['unit']}"
+    ends = " to ".join(f"{x:.2f}" if is_gain else units.number(x) for x in (low, high))
     spread = "range " if n < stats.FEWEST else ""
     counted = "runs" if line["unit"] == PERCENT else "rounds"
-    return f"{_name(line, size)}: {middle} ({spread}{ends}), {n} {counted}"
-
-
-def _name(line: dict[str, Any], size: float) -> str:
-    return f"{line['name']}, {where_on_x(line, size)}"
-
-
-def _place(places: list[float]) -> str:
-    names = ("x", "y", "narrow-x", "narrow-y")
-    return "; ".join(f"--{name}: {100 * x:.2f}%" for name, x in zip(names, places, strict=False))
+    said = f"{facts['name']}: {middle} ({spread}{ends}), {n} {counted}"
+    return {"facts": facts, "said": said, "places": dict(zip(_PLACES, places, strict=False))}
 
 
 # ---- Pictures ----
