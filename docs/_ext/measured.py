@@ -265,14 +265,14 @@ def _field(text: str, there: Iterable[str]) -> tuple[str, Choice]:
 
 def rate(text: str) -> Said:
     choice = _one(text)
-    return _say(_estimate(_rate, choice), _megabytes, choice.record, " MB/s")
+    return _say(_estimate(_rate, choice), megabytes, choice.record, " MB/s")
 
 
 def _rate(sample: Sample) -> float | None:
     return sample.rate
 
 
-def _megabytes(rate: float) -> str:
+def megabytes(rate: float) -> str:
     return thousands(_rounded(rate / 1e6)) if rate >= 1e8 else number(rate / 1e6)
 
 
@@ -282,8 +282,8 @@ def lossless(text: str) -> Said:
     if any(sample.failure is not None for sample in samples):
         raise UnknownError(f"{choice}: in some round there was no rate without loss")
     estimate = _estimate(_rate, choice)
-    said = _say(estimate, _megabytes, choice.record, " MB/s")
-    ends = f"{_megabytes(estimate.low)} to {_megabytes(estimate.high)}"
+    said = _say(estimate, megabytes, choice.record, " MB/s")
+    ends = f"{megabytes(estimate.low)} to {megabytes(estimate.high)}"
     text = f"{'at least ' * search.is_bound(samples)}{said.text} ({ends})"
     return dataclasses.replace(said, text=text)
 

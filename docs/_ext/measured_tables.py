@@ -22,7 +22,7 @@ from itertools import pairwise
 from typing import Any
 
 from listings import chapter_page
-from measured import Choice, UnknownError, gain_estimate, recording
+from measured import Choice, UnknownError, gain_estimate, megabytes, recording
 from sphinx.application import Sphinx
 from splits import parts
 from tables import KINDS, Table
@@ -33,7 +33,7 @@ from spead_tutorial.measure.analysis import cpu_s_per_gb
 from spead_tutorial.measure.records import OURS, Sample
 from spead_tutorial.results import units
 from spead_tutorial.results.plots.theme import NAMES
-from spead_tutorial.results.units import number, thousands
+from spead_tutorial.results.units import number
 
 NOTHING = "-"
 #: The sizes of heaps at which programs are chained, largest first.
@@ -94,9 +94,9 @@ def _best_row(size: int, ours: Best, theirs: Best) -> tuple[str, ...]:
     return (
         units.size(size),
         _named(ours),
-        _rate(ours),
+        megabytes(stats.median(list(ours.rates.values())).median),
         _named(theirs),
-        _rate(theirs),
+        megabytes(stats.median(list(theirs.rates.values())).median),
         f"{gained.median:.2f} [{gained.low:.2f}, {gained.high:.2f}]",
         f"{number(cost.median)} times",
     )
@@ -109,10 +109,6 @@ def _named(of: Best) -> str:
     chapter = find_chapter(of.name)
     step = f", {chapter.title.lower()}" if chapter in STEPS else ""
     return f"chapter {chapter.number}{step}"
-
-
-def _rate(of: Best) -> str:
-    return thousands(float(f"{stats.median(list(of.rates.values())).median / 1e6:.3g}"))
 
 
 def goals(record: str, *lines: str) -> Table:
