@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from docutils import nodes
+from listings import ROOT
 from numpydoc.docscrape import NumpyDocString
 from numpydoc.xref import DEFAULT_LINKS
 from sphinx.addnodes import pending_xref
@@ -29,21 +30,11 @@ from sphinx.pycode import ModuleAnalyzer
 from sphinx.util import logging
 from sphinx.util.inspect import stringify_signature
 
-MODULES = (
-    "spead_tutorial",
-    "spead_tutorial.send",
-    "spead_tutorial.send.asyncio",
-    "spead_tutorial.recv",
-    "spead_tutorial.recv.asyncio",
-    "spead_tutorial.recv.stream_stat_indices",
-    "spead_tutorial.wire",
-    "spead_tutorial.lab",
-    "spead_tutorial.chapters.catalogue",
-    "spead_tutorial.measure.place",
-    "spead_tutorial.measure.programs",
-    "spead_tutorial.measure.records",
-    "spead_tutorial.measure.stats",
-    "spead_tutorial.notebook",
+#: Modules that the reference describes; what is in several is known by the last one.
+MODULES = sorted(
+    found
+    for page in (ROOT / "docs" / "reference" / "python").glob("*.rst")
+    for found in re.findall(r"^\.\. automodule:: (\S+)", page.read_text(), re.M)
 )
 #: Classes that others make for their users.
 _NOT_MADE = ("spead_tutorial.lab.LabProcess", "spead_tutorial.measure.place.Watched")
@@ -61,16 +52,17 @@ def public() -> dict[str, Any]:
     objects: dict[str, Any] = {}
     for module in map(importlib.import_module, MODULES):
         objects[module.__name__] = module
-        objects |= {f"{module.__name__}.{name}": getattr(module, name) for name in module.__all__}
+        names = getattr(module, "__all__", ())
+        objects |= {f"{module.__name__}.{name}": getattr(module, name) for name in names}
     return objects
 
 
 @functools.cache
 def _by_short_name() -> dict[str, str]:
-    """Return full names of classes and functions by their last part; the shortest of several."""
+    """Return full names by their last part: of several the shortest, and rather a sender's."""
     names: dict[str, str] = {}
-    for full, thing in sorted(public().items(), key=lambda pair: len(pair[0])):
-        if callable(thing):
+    for full in sorted(sorted(public(), reverse=True), key=len):
+        if callable(public()[full]):
             names.setdefault(full.rpartition(".")[2], full)
     return names
 
