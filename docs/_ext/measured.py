@@ -63,16 +63,6 @@ from spead_tutorial.results.units import number, percent, thousands
 #: Where the machine of all records is described.
 _WHERE = ("results", "the-reference-machine")
 _IMPLEMENTATIONS = (OURS, "spead2", "spead2-source", "ceiling")
-#: What a choice names, as a sample has it.
-_TOLD_APART = (
-    "implementation",
-    "language",
-    "program",
-    "heap_size",
-    "packet_size",
-    "random",
-    "variant",
-)
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 #: Whose work a program's threads do.
 _THREADS = {"program": analysis.program_busy, "network": analysis.others_busy}
@@ -164,6 +154,10 @@ class Choice:
         # A plain program is meant, unless a variant is named; the bare loops are all variants.
         plain = self.variant or self.bare or not sample.variant
         return bool(plain) and all(getattr(sample, name) == value for name, value in wanted)
+
+
+#: What a choice names, as a sample has it.
+_TOLD_APART = [field.name for field in dataclasses.fields(Choice) if field.name != "record"]
 
 
 def _chosen(word: str) -> tuple[str, Any]:
