@@ -14,7 +14,6 @@ with a column for each thread.
 
 import functools
 import shlex
-from collections.abc import Iterator
 
 from measured import Choice, Measured, Said, UnknownError, recording
 from sphinx.application import Sphinx
@@ -106,34 +105,27 @@ def _ns(value: float) -> str:
 def parts(size: str) -> Table:
     """Return the table of a size: heads, a row for each part, and what is left."""
     heap_size = Choice(_RECORD).changed([size]).heap_size
-    columns = [
-        (_head(kind, thread, len(threads) > 1), thread)
-        for kind, threads in sorted(_kinds().items(), key=lambda item: _place(item[0]))
-        if kind.heap_size == heap_size
-        for thread in threads
-    ]
-    if not columns:
+    kinds = sorted((kind for kind in _kinds() if kind.heap_size == heap_size), key=_place)
+    threads = [(kind, thread) for kind in kinds for thread in _kinds()[kind]]
+    if not threads:
         raise UnknownError(f"{_RECORD} has no heaps of {size}")
-    heads, threads = zip(*columns, strict=True)
-    return Table([("ns", *heads), *_body(threads)])
+    rows = [("ns", *(_head(kind, one) for kind, one in threads))]
+    for part in PARTS:
+        found = [one.parts.get(part) for _, one in threads]
+        if any(found):
+            rows.append((part, *("" if x is None else _ns(x.median) for x in found)))
+    rows.append((_IDLE, *(_ns(one.idle_ns) for _, one in threads)))
+    rows.append((_WHOLE, *(_ns(one.elapsed.median) for _, one in threads)))
+    return Table(rows)
 
 
 def _place(kind: Kind) -> tuple[int, int]:
     return find_chapter(kind.program).number, MEASURED.index(kind.language)
 
 
-def _head(kind: Kind, thread: Thread, two: bool) -> str:
-    who = (", program" if thread.own else ", stream") * two
+def _head(kind: Kind, thread: Thread) -> str:
+    who = (", program" if thread.own else ", stream") * (len(_kinds()[kind]) > 1)
     return f"{find_chapter(kind.program).number} {NAMES[kind.language]}{who}"
-
-
-def _body(threads: tuple[Thread, ...]) -> Iterator[tuple[str, ...]]:
-    for part in PARTS:
-        if any(part in thread.parts for thread in threads):
-            cells = [thread.parts.get(part) for thread in threads]
-            yield part, *("" if x is None else _ns(x.median) for x in cells)
-    yield _IDLE, *(_ns(thread.idle_ns) for thread in threads)
-    yield _WHOLE, *(_ns(thread.elapsed.median) for thread in threads)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
