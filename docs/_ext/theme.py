@@ -57,16 +57,12 @@ class WholeWords(SphinxPostTransform):
     default_priority = 900  # once references have their texts
 
     def run(self, **kwargs: Any) -> None:
+        cells = self.document.findall(nodes.entry)
+        in_cells = {id(code) for cell in cells for code in cell.findall(nodes.literal)}
         for code in self.document.findall(nodes.literal):
-            most = _CELL if _is_in_cell(code) else _LINE
+            most = _CELL if id(code) in in_cells else _LINE
             if all(len(word) <= most for word in code.astext().split()):
                 code["classes"].append("whole-words")
-
-
-def _is_in_cell(node: nodes.Node | None) -> bool:
-    while node is not None and not isinstance(node, nodes.entry):
-        node = node.parent
-    return node is not None
 
 
 def stay_in_the_section(
