@@ -49,21 +49,16 @@ class StageDiff(SphinxDirective):
     required_arguments = 2
 
     def run(self) -> list[nodes.Node]:
-        before, after = self.arguments
         lines = ["::::{tab-set}", ":sync-group: code", ""]
         for language, (name, _) in LANGUAGES.items():
-            changes = self._changes(before, after, language)
+            files = [program_file(program, language) for program in self.arguments]
+            for path in files:
+                self.env.note_dependency(str(path))
+                if not path.is_file():
+                    raise self.error(f"there is no program {path.name}")
             lines += [f":::{{tab-item}} {name}", f":sync: {language}", ""]
-            lines += ["```diff", *changes, "```", ":::", ""]
+            lines += ["```diff", *changes(*files), "```", ":::", ""]
         return self.parse_text_to_nodes("\n".join([*lines, "::::"]))
-
-    def _changes(self, before: str, after: str, language: str) -> list[str]:
-        files = (program_file(before, language), program_file(after, language))
-        for path in files:
-            self.env.note_dependency(str(path))
-            if not path.is_file():
-                raise self.error(f"there is no program {path.name}")
-        return changes(*files)
 
 
 def changes(before: Path, after: Path) -> list[str]:
