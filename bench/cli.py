@@ -16,10 +16,10 @@ from pathlib import Path
 
 import click
 
-from bench import compare, figures, machines
+from bench import compare, figures
 from bench import status as status_module
 from bench.contributed import check
-from bench.hosts import Team, parts_of, take
+from bench.hosts import Team, parts_of, put_together, take
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
@@ -367,7 +367,7 @@ def merge(records: tuple[Path, ...], output: Path) -> int:
     Example: python -m bench merge tut-10.1of2.jsonl tut-10.2of2.jsonl -o tut-10.jsonl
     """
     with locked(output.parent):
-        merged = machines.merge(records, output)
+        merged = put_together(records, output)
     click.echo(f"{output}: {len(merged.samples)} samples from {len(merged.headers)} parts")
     return 0
 

@@ -21,7 +21,6 @@ from typing import Any
 
 import click
 
-from bench.machines import merge
 from bench.plan import SEED, cases_of, header_of, measure, plan_of
 from bench.sweeps import SIZES, Size, Sweep, find_sweep
 from spead_tutorial.measure.case import Case, Step
@@ -101,7 +100,7 @@ class Team:
         measured = parts_of(sweep, output)
         if not measured:
             raise RecordError(f"none of the cases of {sweep.name} could be measured on these hosts")
-        return merge(measured, output / f"{sweep.name}.jsonl")
+        return put_together(measured, output / f"{sweep.name}.jsonl")
 
     def _run(
         self,
@@ -233,6 +232,35 @@ class _Begun:
     def close(self) -> None:
         for writer in self._writers.values():
             writer.close()
+
+
+# ---- What they took, put together ----
+
+
+def put_together(paths: Sequence[Path], output: Path) -> Recording:
+    """Put the parts of a sweep together, in a folder that the caller has locked."""
+    _refuse_strangers([(path.name, read(path)) for path in paths])
+    unfinished = output.with_suffix(".part")
+    try:
+        unfinished.write_bytes(b"".join(path.read_bytes() for path in paths))
+        unfinished.replace(output)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return read(output)
+
+
+def _refuse_strangers(parts: Sequence[tuple[str, Recording]]) -> None:
+    first_name, first = parts[0]
+    owner: dict[tuple[object, ...], str] = {}
+    for name, part in parts:
+        if why := differs(first.header, part.header, of_parts=True):
+            raise RecordError(f"{first_name} and {name} are not parts of one sweep: {why}")
+        for taken in part.taken:
+            if taken.key in owner:
+                raise RecordError(
+                    f"{owner[taken.key]} and {name} both hold {taken}: they are the same part"
+                )
+        owner |= {taken.key: name for taken in part.taken}
 
 
 # ---- On a host ----
