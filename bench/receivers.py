@@ -157,7 +157,7 @@ def _program(case: Case) -> Path:
 def _words(case: Case) -> list[str]:
     """Return how a case's program is started."""
     if case.language != "python":
-        return [str(_program(case))]
+        return [str(_program(case)), "--json"]
     library = "spead_tutorial" if case.implementation == OURS else "spead2"
     return [*interpreter(case.implementation), str(_program(case)), library]
 
@@ -182,8 +182,8 @@ def _receiver(case: Case, ends: Ends) -> list[str]:
     flags = [_FLAGS[word] for word in case.words if word in _FLAGS]
     sizes = ["-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
     sizes += ["-r", search.waiting(case.heap_size)]
-    return [*_words(case), *map(str, sizes), *flags, "--json", "--socket",
-            str(ends.receiver.fileno())]  # fmt: skip
+    socket_of_it = ["--socket", str(ends.receiver.fileno())]
+    return [*_words(case), *map(str, sizes), *flags, *socket_of_it]
 
 
 def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | None) -> list[str]:

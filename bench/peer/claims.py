@@ -7,7 +7,6 @@ Their twin in C is receiving.c.
 import argparse
 import json
 import re
-import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,36 +23,21 @@ _NUMBERS = (
     ("-p", 9000, "BYTES", "bytes in a packet at most"),
     ("-r", 4, "HEAPS", "heaps that may wait to be got"),
 )
-_BUFFER = 8 * 1024 * 1024
 #: How heaps come to be incomplete: others take their room, or the stream ends.
 _HOW = ("evicted", "flushed")
 
 
 def parser_of(doc: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that all of them have."""
-    example = f"example: {PROGRAM}.py spead_tutorial 127.0.0.1 8888"
-    parser = argparse.ArgumentParser(description=doc, epilog=example)
+    parser = argparse.ArgumentParser(description=doc)
     parser.add_argument("library", choices=["spead_tutorial", "spead2"])
     for option, default, what, about in _NUMBERS:
         parser.add_argument(option, type=int, default=default, metavar=what, help=about)
     parser.add_argument(
         "--check", action="store_true", help="see whether the samples are those of blast --fill"
     )
-    parser.add_argument("--json", action="store_true", help="print a JSON object, not the rate")
-    parser.add_argument("--socket", type=int, metavar="FD", help="a bound UDP socket")
-    parser.add_argument("host", nargs="?", default="127.0.0.1", help="where to listen")
-    parser.add_argument("port", nargs="?", type=int, default=8888)
+    parser.add_argument("--socket", type=int, required=True, metavar="FD", help="that is bound")
     return parser
-
-
-def bound(options: argparse.Namespace) -> socket.socket:
-    """Return the socket that was given, or one that listens where it was said."""
-    if options.socket is not None:
-        return socket.socket(fileno=options.socket)
-    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
-    sock.bind((options.host, options.port))
-    return sock
 
 
 def _peak_memory_bytes() -> int:
@@ -93,9 +77,6 @@ class Claims:
         payload_bytes = heaps * self._options.H
         if self._wrong:
             sys.exit(f"{PROGRAM}: {self._wrong} heaps have other samples than were sent")
-        if not self._options.json:
-            print(f"{payload_bytes / used.elapsed_ns * 1e3:.2f} MB/s")
-            return
         claims = {
             "program": PROGRAM,
             "language": "python",

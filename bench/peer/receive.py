@@ -11,10 +11,11 @@ import argparse
 import importlib
 import json
 import logging
+import socket
 import time
 
 import numpy as np
-from claims import Claims, bound, parser_of
+from claims import Claims, parser_of
 
 TIMESTAMP, SAMPLES = 0x1600, 0x3300
 LIVE = 4
@@ -56,7 +57,7 @@ def main() -> None:
     samples = group.add_item(
         SAMPLES, "adc_samples", "Samples of the converter", shape=(options.H,), dtype=np.uint8
     )
-    with bound(options) as sock:
+    with socket.socket(fileno=options.socket) as sock:
         stream.add_udp_reader(sock, max_size=max(9200, options.p))
     claims = Claims(options)
     for heap in stream:

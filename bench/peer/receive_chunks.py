@@ -7,16 +7,16 @@ It is the same program for each library: they have the same names.
 
 from spead_tutorial_run import run
 
-import argparse
 import ctypes
 import importlib
 import importlib.resources
 import logging
+import socket
 from typing import Any
 
 import numpy as np
 import scipy
-from claims import Claims, bound, parser_of
+from claims import Claims, parser_of
 
 CHUNK = 1 << 20
 CHUNKS, WINDOW = 8, 2
@@ -27,10 +27,6 @@ class Shape(ctypes.Structure):
     """What place.c has to know of a chunk."""
 
     _fields_ = [("heaps", ctypes.c_int64), ("heap_size", ctypes.c_int64)]
-
-
-def parse_options() -> argparse.Namespace:
-    return parser_of(__doc__).parse_args()
 
 
 def place_function(shape: Shape) -> Any:
@@ -44,7 +40,7 @@ def place_function(shape: Shape) -> Any:
 
 
 def main() -> None:
-    options = parse_options()
+    options = parser_of(__doc__).parse_args()
     logging.basicConfig(level=logging.ERROR)
     library = importlib.import_module(options.library)
     recv = importlib.import_module(f"{options.library}.recv")
@@ -61,7 +57,7 @@ def main() -> None:
     for _ in range(CHUNKS):
         data = np.zeros(shape.heaps * options.H, np.uint8)
         stream.add_free_chunk(recv.Chunk(data=data, present=np.zeros(shape.heaps, np.uint8)))
-    with bound(options) as sock:
+    with socket.socket(fileno=options.socket) as sock:
         stream.add_udp_reader(sock, max_size=max(9200, options.p))
     claims = Claims(options)
     for chunk in data_ring:
