@@ -43,7 +43,7 @@ tour: setup ## every chapter in Python and in C, in a lab; a table and a page, t
 	@$(BIN)/spead-tutorial tour --from-record # the page has links to both now
 
 tour-notebooks: setup
-	$(BIN)/python .ci/notebooks.py html results/tour/notebooks --quick
+	$(BIN)/python .ci/notebooks.py html results/tour/notebooks
 
 tour-site: setup
 	@echo "Building the site, with the reference machine's records."

@@ -34,13 +34,12 @@ def main() -> int:
     what = parser.add_subparsers(dest="what", required=True)
     refresh_parser = what.add_parser("refresh", help="run notebooks, and store what they give")
     refresh_parser.add_argument("names", nargs="*", metavar="NAME", help="which; all by default")
-    html_parser = what.add_parser("html", help="run all notebooks, and write them as pages")
+    html_parser = what.add_parser("html", help="run all notebooks quickly, and write them as pages")
     html_parser.add_argument("folder", type=Path)
-    html_parser.add_argument("--quick", action="store_true", help="measure less")
     given = parser.parse_args()
     if given.what == "refresh":
         return refresh([Path(name).stem for name in given.names])
-    return html(given.folder, given.quick)
+    return html(given.folder)
 
 
 # ---- Refreshing ----
@@ -148,9 +147,9 @@ def texts(cell: Any) -> Iterator[str]:
 # ---- As pages ----
 
 
-def html(folder: Path, quick: bool) -> int:
-    """Run all notebooks, and write them as pages."""
-    pages = notebooks.write_pages(FOLDER, folder, lambda line: print(line, flush=True), quick=quick)
+def html(folder: Path) -> int:
+    """Run all notebooks, measuring less, and write them as pages."""
+    pages = notebooks.write_pages(FOLDER, folder, lambda line: print(line, flush=True), quick=True)
     for page in pages:
         print(page.failure or f"{page.path} ({page.seconds:.0f} s)")
     print(folder / "index.html")
