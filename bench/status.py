@@ -101,11 +101,11 @@ def noise_floor(recording: Recording) -> float | None:
     """
     differences = []
     for samples in by_setting(recording).values():
-        halves: list[dict[int, float]] = [{}, {}]
-        for (source, number), rate in rates_by_round(samples).items():
-            halves[number % 2][source << 32 | number // 2] = rate
+        halves: tuple[list[float], list[float]] = [], []
+        for (_, number), rate in rates_by_round(samples).items():
+            halves[number % 2].append(rate)
         if min(map(len, halves)) >= _FEWEST_FOR_A_FLOOR // 2:
-            ratio = median(halves[0].values()) / median(halves[1].values())
+            ratio = median(halves[0]) / median(halves[1])
             differences.append(max(ratio, 1 / ratio) - 1)
     return sorted(differences)[int(0.95 * len(differences))] if differences else None
 
