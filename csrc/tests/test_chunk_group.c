@@ -9,33 +9,17 @@
 
 #include "../src/chunk_ring.h"
 #include "../src/chunk_window.h"
-#include "make_packet.h"
-#include "support.h"
+#include "filling.h"
 
-enum {
-    HEAP = 100, /* bytes */
-    HALF = HEAP / 2,
-    MEMBERS = 4,
-    CHUNKS = 8, /* that there are */
-    TIMESTAMP = 0x1600,
-};
+enum { MEMBERS = HEAPS };
 
-static spt_thread_pool *pool;
 static spt_chunk_group *group;
 static spt_recv_stream *members[MEMBERS];
-static spt_chunk_ring *data_ring, *free_ring;
-static spt_chunk chunks[CHUNKS];
-static int out[MEMBERS] = {-1, -1, -1, -1}; /* sockets */
 static made_series packets[MEMBERS];
 
 static bool lossless(void)
 {
     return check_case % 2 == 1;
-}
-
-static bool has_threads(void)
-{
-    return check_case < 2;
 }
 
 /* ---- Groups ---------------------------------------------------------------------------------- */
@@ -49,15 +33,9 @@ static void end_spt_chunk_group(spt_chunk_group **it)
 static void finish(void)
 {
     END(spt_chunk_group, group);
-    END(spt_thread_pool, pool);
-    END(spt_chunk_ring, data_ring);
-    END(spt_chunk_ring, free_ring);
-    for (int i = 0; i < CHUNKS; i++)
-        free_chunk(&chunks[i]);
-    for (int i = 0; i < MEMBERS; i++) {
-        end_fd(&out[i]);
+    end_filling();
+    for (int i = 0; i < MEMBERS; i++)
         packets[i].n = 0;
-    }
 }
 
 static void place(spt_place_data *data, size_t size, void *user)
@@ -82,19 +60,13 @@ static spt_recv_stream *add_member(size_t max_chunks, spt_error *err)
 {
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_chunk_config how = of_chunks(max_chunks);
-    return spt_chunk_group_add(group, has_threads() ? pool : NULL, &config, &how, err);
+    return spt_chunk_group_add(group, reads, &config, &how, err);
 }
 
 static void begin(int n_members, size_t n_chunks, size_t room, size_t max_chunks)
 {
     finish();
-    pool = new_pool(MEMBERS);
-    data_ring = NEW(spt_chunk_ring_create(room, NULL));
-    free_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
-    for (int i = 0; i < CHUNKS; i++)
-        chunks[i] = make_chunk(MEMBERS * HEAP, MEMBERS, 1);
-    for (size_t i = 0; i < n_chunks; i++)
-        put_chunk(free_ring, &chunks[i]);
+    begin_filling(check_case < 2, room, n_chunks, MEMBERS);
     spt_chunk_group_config config = {max_chunks, lossless(), data_ring, free_ring};
     group = NEW(spt_chunk_group_create(&config, NULL));
     for (int i = 0; i < n_members; i++)
@@ -103,57 +75,22 @@ static void begin(int n_members, size_t n_chunks, size_t room, size_t max_chunks
 
 /* ---- Packets --------------------------------------------------------------------------------- */
 
-static made_packet made;
-
-/* Half of a member's heap for a chunk, the first one or the second. */
-static void make_half(int member, uint64_t chunk, int which)
+/* The number of a member's heap for a chunk. */
+static uint64_t of(int member, uint64_t chunk)
 {
-    uint64_t n = chunk * MEMBERS + (uint64_t)member;
-    make_part(&made, n + 1, HEAP, which ? HALF : 0, HALF);
-    make_add(&made, true, TIMESTAMP, n);
-    make_end_of(&made, n, which ? HALF : 0, HALF);
+    return chunk * MEMBERS + (uint64_t)member;
 }
 
-static void append_heap(int member, uint64_t chunk)
+/* A member's heaps for chunks from one up to another. */
+static void append_heaps(int member, uint64_t first, uint64_t end)
 {
-    for (int which = 0; which < 2; which++) {
-        make_half(member, chunk, which);
-        series_add(&packets[member], &made);
-    }
+    for (uint64_t chunk = first; chunk < end; chunk++)
+        append_heap(&packets[member], of(member, chunk));
 }
 
 static void receive(int member)
 {
-    const made_series *s = &packets[member];
-    REQUIRE(spt_recv_stream_add_memory(members[member], s->bytes, s->at[s->n], NULL) == SPT_OK);
-}
-
-static void listen_to(int member)
-{
-    int port, listening = listen_on_loopback(&port, 212992);
-    out[member] = connect_to_loopback(port);
-    REQUIRE(spt_recv_stream_add_udp_socket(members[member], listening, NULL, NULL) == SPT_OK);
-    close(listening);
-}
-
-static void send_half(int member, uint64_t chunk, int which)
-{
-    make_half(member, chunk, which);
-    REQUIRE(send(out[member], made.bytes, made.size, 0) == (ssize_t)made.size);
-}
-
-/* Have readers of streams without a thread run. */
-static void read_on(void)
-{
-    spt_received_heap *none;
-    if (!has_threads())
-        CHECK(spt_recv_stream_get(members[0], 0, &none) != SPT_OK);
-}
-
-static void wait_for_packets(int member, uint64_t n)
-{
-    while (stats_of(members[member]).account.packets < n)
-        read_on();
+    receive_from(members[member], &packets[member]);
 }
 
 static spt_chunk_group_stats group_stats(void)
@@ -163,39 +100,16 @@ static spt_chunk_group_stats group_stats(void)
     return now;
 }
 
-/* What is present has the bytes of its heap. */
-static void check_bytes_of(const spt_chunk *chunk)
-{
-    for (uint64_t i = 0; i < MEMBERS; i++) {
-        const uint8_t *heap = (uint8_t *)chunk->data + i * HEAP;
-        for (uint64_t at = 0; chunk->present[i] == 1 && at < HEAP; at++)
-            CHECK_EQUAL(heap[at], byte_of((uint64_t)chunk->chunk_id * MEMBERS + i, at));
-    }
-}
-
-/* The next chunk is this one, and so it says of its heaps. */
-static spt_chunk *check_chunk(int64_t id, const char *present)
-{
-    spt_chunk *chunk = get_chunk_of(data_ring);
-    CHECK_EQUAL(chunk->chunk_id, id);
-    for (size_t i = 0; i < MEMBERS; i++)
-        CHECK_EQUAL(chunk->present[i], present[i] - '0');
-    check_bytes_of(chunk);
-    return chunk;
-}
-
 /* ---- Together -------------------------------------------------------------------------------- */
 
 TEST(members_fill_the_same_chunks_which_leave_in_order)
 {
     begin(MEMBERS, CHUNKS, CHUNKS, 4);
     for (int m = 0; m < MEMBERS; m++)
-        for (uint64_t chunk = 0; chunk < 4; chunk++)
-            append_heap(m, chunk);
+        append_heaps(m, 0, 4);
     for (int m = 0; m < MEMBERS; m++)
         receive(m);
-    for (int64_t id = 0; id < 4; id++)
-        check_chunk(id, "1111");
+    check_chunks(0, 4, "1111");
     check_end_of(data_ring);
     uint64_t handed_over = 0;
     for (int m = 0; m < MEMBERS; m++) {
@@ -205,49 +119,37 @@ TEST(members_fill_the_same_chunks_which_leave_in_order)
     CHECK_EQUAL(handed_over, 4);
 }
 
-/* One has half a heap in a chunk, and receives nothing more; the other goes on. */
-static void lag(uint64_t to_chunk)
-{
-    begin(2, CHUNKS, CHUNKS, 2);
-    listen_to(0);
-    send_half(0, 0, 0);
-    wait_for_packets(0, 1);
-    for (uint64_t chunk = 0; chunk <= to_chunk; chunk++)
-        append_heap(1, chunk);
-    receive(1);
-}
-
 TEST(a_member_that_lags_is_made_to_leave_or_is_named_and_waited_for)
 {
-    lag(5);
+    begin(2, CHUNKS, CHUNKS, 2);
+    add_socket(members[0], 0, 1);
+    send_half(0, of(0, 0), 0); /* and nothing more for now */
+    wait_for_packets(members[0], 1);
+    append_heaps(1, 0, 6);
+    receive(1);
     if (!lossless()) {
-        check_chunk(0, "0100");
-        check_chunk(1, "0100");
-        send_half(0, 0, 1);
-        send_half(0, 1, 0);
-        wait_for_packets(0, 3);
+        check_chunks(0, 2, "0100");
+        send_half(0, of(0, 0), 1);
+        send_half(0, of(0, 1), 0);
+        wait_for_packets(members[0], 3);
         spt_account account = stats_of(members[0]).account;
         CHECK_EQUAL(account.heaps_evicted, 1, account.fates[SPT_LATE], 1);
         CHECK_EQUAL(chunk_stats_of(members[0]).too_old_heaps, 1, account.fates[SPT_NO_PLACE], 1);
         return;
     }
     while (!group_stats().waits)
-        read_on();
+        read_on(members[0]);
     spt_chunk_group_stats now = group_stats();
     CHECK_EQUAL(now.slow_member, 0, now.slow_chunk_id, 0, now.member_waits, 1);
     CHECK_EQUAL(spt_chunk_ring_size(data_ring), 0);
-    for (uint64_t chunk = 0; chunk < 6; chunk++) {
-        if (chunk > 0)
-            send_half(0, chunk, 0);
-        send_half(0, chunk, 1);
-    }
-    for (int64_t id = 0; id < 4; id++)
-        check_chunk(id, "1100");
+    send_half(0, of(0, 0), 1);
+    for (uint64_t chunk = 1; chunk < 6; chunk++)
+        send_heap(0, of(0, chunk));
+    check_chunks(0, 4, "1100");
     for (int m = 0; m < 2; m++)
-        wait_for_packets(m, 2 * 6);
+        wait_for_packets(members[m], 2 * 6);
     spt_chunk_group_stop(group);
-    check_chunk(4, "1100");
-    check_chunk(5, "1100");
+    check_chunks(4, 6, "1100");
     check_end_of(data_ring);
     CHECK(group_stats().longest_member_wait_ns > 0 && !group_stats().waits);
 }
@@ -255,20 +157,17 @@ TEST(a_member_that_lags_is_made_to_leave_or_is_named_and_waited_for)
 TEST(a_member_that_never_receives_holds_up_only_those_who_wait_for_it)
 {
     begin(2, CHUNKS, CHUNKS, 2);
-    for (uint64_t chunk = 0; chunk < 6; chunk++)
-        append_heap(1, chunk);
+    append_heaps(1, 0, 6);
     receive(1);
     if (lossless()) {
         while (!group_stats().waits)
-            read_on();
+            read_on(members[0]);
         CHECK_EQUAL(group_stats().slow_member, 0);
     } else {
-        for (int64_t id = 0; id < 4; id++)
-            check_chunk(id, "0100");
+        check_chunks(0, 4, "0100");
     }
     spt_chunk_group_stop(group);
-    for (int64_t id = lossless() ? 0 : 4; id < (lossless() ? 2 : 6); id++)
-        check_chunk(id, "0100");
+    check_chunks(lossless() ? 0 : 4, lossless() ? 2 : 6, "0100");
 }
 
 /* Where it is waited for members, all comes although one is ahead by far, from the first on. */
@@ -279,7 +178,7 @@ TEST(ids_far_apart_move_the_window_as_far_as_members_let_it)
     begin(2, CHUNKS, CHUNKS, 2);
     for (int m = 0; m < 2; m++)
         for (size_t i = m == 0 ? 0 : AHEAD; i < LENGTH(ids); i++)
-            append_heap(m, ids[i]);
+            append_heap(&packets[m], of(m, ids[i]));
     receive(1);
     receive(0);
     spt_chunk *chunk;
@@ -326,12 +225,12 @@ TEST(members_that_have_ended_wake_each_other_no_more)
 {
     begin(2, CHUNKS, CHUNKS, 2);
     for (int m = 0; m < 2; m++) {
-        append_heap(m, 0);
+        append_heaps(m, 0, 1);
         receive(m);
     }
     check_chunk(0, "1100");
     check_end_of(data_ring);
-    spt_thread_pool *runs = has_threads() ? pool : spti_chunk_ring_pool(data_ring, NULL);
+    spt_thread_pool *runs = reads != NULL ? pool : spti_chunk_ring_pool(data_ring, NULL);
     int more = 0;
     while (more < MANY && spti_pool_help(runs, 0, false) == SPTI_HELP_MORE)
         more++;
@@ -343,13 +242,12 @@ TEST(members_that_have_ended_wake_each_other_no_more)
 TEST(stopping_a_member_stops_all_and_both_rings)
 {
     begin(3, CHUNKS, CHUNKS, 2);
+    for (int m = 0; m < 2; m++) {
+        add_socket(members[m], m, 1);
+        send_heap(m, of(m, 0));
+    }
     for (int m = 0; m < 2; m++)
-        listen_to(m);
-    for (int m = 0; m < 2; m++)
-        for (int which = 0; which < 2; which++)
-            send_half(m, 0, which);
-    for (int m = 0; m < 2; m++)
-        wait_for_packets(m, 2);
+        wait_for_packets(members[m], 2);
     spt_recv_stream_stop(members[1]);
     check_chunk(0, "1100");
     check_end_of(data_ring);
@@ -363,33 +261,15 @@ TEST(a_group_is_destroyed_while_its_members_wait)
     for (int which = 0; which < 3; which++) { /* for a chunk, for room, or for a member */
         begin(MEMBERS, which == 0 ? 1 : CHUNKS, which == 1 ? 1 : CHUNKS, 2);
         for (int m = which == 2; m < MEMBERS; m++) {
-            for (uint64_t chunk = 0; chunk < 20; chunk++)
-                append_heap(m, chunk);
+            append_heaps(m, 0, 20);
             receive(m);
         }
         for (int i = 0; i < 100; i++)
-            read_on();
+            read_on(members[0]);
     }
 }
 
 /* ---- A stress -------------------------------------------------------------------------------- */
-
-/* Gets chunks, looks at them, and gives them back. */
-static void *consume(void *count)
-{
-    spt_chunk *chunk;
-    int64_t last = -1;
-    while (spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK) {
-        CHECK(chunk->chunk_id > last);
-        last = chunk->chunk_id;
-        check_bytes_of(chunk);
-        for (int m = 0; m < MEMBERS; m++)
-            *(uint64_t *)count += chunk->present[m];
-        if (spt_chunk_ring_put(free_ring, chunk, 0) != SPT_OK)
-            break; /* it was stopped */
-    }
-    return NULL;
-}
 
 /* Each member's heaps, a few of them missing, a few in another order, and now and then a jump. */
 static void append_by_chance(int member, uint64_t *state)
@@ -399,9 +279,9 @@ static void append_by_chance(int member, uint64_t *state)
         uint64_t second = draw(state, 5) == 0; /* which comes first then */
         if (draw(&jumps, 8) == 0)
             chunk += 1000;
-        append_heap(member, chunk + second);
+        append_heap(&packets[member], of(member, chunk + second));
         if (draw(state, 10) > 0)
-            append_heap(member, chunk + !second);
+            append_heap(&packets[member], of(member, chunk + !second));
     }
 }
 
@@ -447,7 +327,7 @@ TEST(what_cannot_be_is_refused_in_words)
     members[1] = NEW(spt_chunk_group_add(group, small, &config, &how, NULL));
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "1 threads for 2 streams",
                   spt_chunk_group_add(group, small, &config, &how, &err));
-    listen_to(0);
+    add_socket(members[0], 0, 1);
     CHECK_REFUSED(SPT_ERR_BUSY, "before the first reader", add_member(1, &err));
     END(spt_chunk_group, group);
 

@@ -4,59 +4,20 @@
 #define CHECK_CASES "", ", without a thread"
 
 #include "failing.h"
-#include "make_packet.h"
-#include "support.h"
+#include "filling.h"
 
 #include <sched.h>
 
-enum {
-    HEAP = 100, /* bytes */
-    HALF = HEAP / 2,
-    HEAPS = 4,   /* in a chunk */
-    CHUNKS = 12, /* that there are */
-    EXTRA = 8,
-    TIMESTAMP = 0x1600,
-};
+enum { EXTRA = 8 };
 
-static spt_thread_pool *pool;
 static spt_recv_stream *stream;
-static spt_chunk_ring *data_ring, *free_ring;
-static spt_chunk chunks[CHUNKS];
-static int listening[2] = {-1, -1}, out[2] = {-1, -1}; /* sockets */
 static made_series packets;
-
-/* ---- Packets --------------------------------------------------------------------------------- */
-
-static made_packet made;
-
-/* Make a part of a heap, whose place follows from its timestamp: heap `n` has n * HEAP. */
-static void make_heap_part(uint64_t n, uint64_t begin, uint64_t size, int64_t timestamp)
-{
-    make_part(&made, n + 1, HEAP, begin, size);
-    if (timestamp >= 0)
-        make_add(&made, true, TIMESTAMP, (uint64_t)timestamp);
-    make_end_of(&made, n, begin, size);
-}
-
-/* Half of a heap: the first one, or the second. */
-static void append_half(uint64_t n, int which)
-{
-    make_heap_part(n, which ? HALF : 0, HALF, (int64_t)n * HEAP);
-    series_add(&packets, &made);
-}
 
 /* Heaps from one up to another. */
 static void append_heaps(uint64_t first, uint64_t end)
 {
-    for (uint64_t n = first; n < end; n++) {
-        append_half(n, 0);
-        append_half(n, 1);
-    }
-}
-
-static void append_heap(uint64_t n)
-{
-    append_heaps(n, n + 1);
+    for (uint64_t n = first; n < end; n++)
+        append_heap(&packets, n);
 }
 
 static void append_stop(void)
@@ -66,8 +27,6 @@ static void append_stop(void)
     make_end(&made, NULL, 0);
     series_add(&packets, &made);
 }
-
-/* ---- Streams --------------------------------------------------------------------------------- */
 
 typedef struct said_place {
     int64_t chunk_id;
@@ -89,7 +48,7 @@ static void place(spt_place_data *data, size_t size, void *user)
     if (data->items[0] < 0)
         return;
     CHECK_EQUAL(data->items[1], HEAP);
-    uint64_t n = (uint64_t)data->items[0] / HEAP;
+    uint64_t n = (uint64_t)data->items[0];
     data->chunk_id = (int64_t)(n / HEAPS);
     data->heap_index = n % HEAPS;
     data->heap_offset = n % HEAPS * HEAP;
@@ -117,15 +76,7 @@ static const setup plenty = {CHUNKS, CHUNKS, 2, 0, false};
 static void finish(void)
 {
     END(spt_recv_stream, stream);
-    END(spt_thread_pool, pool);
-    END(spt_chunk_ring, data_ring);
-    END(spt_chunk_ring, free_ring);
-    for (int i = 0; i < CHUNKS; i++)
-        free_chunk(&chunks[i]);
-    for (int i = 0; i < 2; i++) {
-        end_fd(&listening[i]);
-        end_fd(&out[i]);
-    }
+    end_filling();
 }
 
 static spt_recv_stream *new_stream(setup with, spt_chunk_ring *to)
@@ -148,20 +99,14 @@ static spt_recv_stream *new_stream(setup with, spt_chunk_ring *to)
         .data_ring = to,
         .free_ring = free_ring,
     };
-    return NEW(spt_recv_stream_create_chunks(check_case == 0 ? pool : NULL, &config, &how, NULL));
+    return NEW(spt_recv_stream_create_chunks(reads, &config, &how, NULL));
 }
 
 static void begin(setup with)
 {
+    size_t marks = with.packet > 0 ? HEAPS * HEAP / with.packet : HEAPS;
     finish();
-    pool = new_pool(1);
-    data_ring = NEW(spt_chunk_ring_create(with.room, NULL));
-    free_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
-    for (int i = 0; i < CHUNKS; i++)
-        chunks[i] =
-            make_chunk(HEAPS * HEAP, HEAPS * (with.packet > 0 ? HEAP / with.packet : 1), HEAPS);
-    for (size_t i = 0; i < with.free_chunks; i++)
-        put_chunk(free_ring, &chunks[i]);
+    begin_filling(check_case == 0, with.room, with.free_chunks, marks);
     stream = new_stream(with, data_ring);
     memset(&said, 0, sizeof(said));
     packets.n = 0;
@@ -169,51 +114,12 @@ static void begin(setup with)
 
 static void receive(void)
 {
-    REQUIRE(spt_recv_stream_add_memory(stream, packets.bytes, packets.at[packets.n], NULL) ==
-            SPT_OK);
-}
-
-/* Have the readers of a stream without a thread run. */
-static void read_on(void)
-{
-    spt_received_heap *none;
-    if (check_case == 1)
-        CHECK(spt_recv_stream_get(stream, 0, &none) != SPT_OK);
+    receive_from(stream, &packets);
 }
 
 static spt_account account(void)
 {
     return stats_of(stream).account;
-}
-
-static bool has_heap(const spt_chunk *chunk, uint64_t n)
-{
-    const uint8_t *heap = (uint8_t *)chunk->data + n % HEAPS * HEAP;
-    for (uint64_t i = 0; i < HEAP; i++)
-        if (heap[i] != byte_of(n, i))
-            return false;
-    return true;
-}
-
-/* The next chunk is this one, and so it says of its heaps; those that are there have their bytes.
- */
-static spt_chunk *check_chunk(int64_t id, const char *present)
-{
-    spt_chunk *chunk = get_chunk_of(data_ring);
-    CHECK_EQUAL(chunk->chunk_id, id, chunk->stream_id, 77);
-    for (size_t i = 0; i < HEAPS; i++) {
-        CHECK_EQUAL(chunk->present[i], present[i] - '0');
-        if (present[i] == '1')
-            CHECK(has_heap(chunk, (uint64_t)id * HEAPS + i));
-    }
-    return chunk;
-}
-
-/* So many full chunks are next. */
-static void check_full_chunks(int64_t n)
-{
-    for (int64_t id = 0; id < n; id++)
-        check_chunk(id, "1111");
 }
 
 /* ---- Places ---------------------------------------------------------------------------------- */
@@ -226,6 +132,7 @@ TEST(heaps_go_to_their_places_and_chunks_leave_in_order)
     receive();
     for (int64_t id = 0; id < 3; id++) {
         const spt_chunk *chunk = check_chunk(id, "1111");
+        CHECK_EQUAL(chunk->stream_id, 77);
         for (uint8_t i = 0; i < HEAPS; i++)
             CHECK_EQUAL(chunk->extra[i], id * HEAPS + i + 1);
     }
@@ -236,34 +143,16 @@ TEST(heaps_go_to_their_places_and_chunks_leave_in_order)
     CHECK_EQUAL(now.chunks, 3, counted[0], 3 * HEAPS, counted[1], 3 * HEAPS - 1);
     CHECK_EQUAL(said.asked, 3 * HEAPS); /* once each, and not for the stop */
     CHECK_EQUAL(account().heaps_complete, 3 * HEAPS);
-    spt_chunk *more; /* the ring of free chunks goes on */
-    CHECK_EQUAL(spt_chunk_ring_get(free_ring, 0, &more), SPT_OK);
-    CHECK_EQUAL(spt_chunk_ring_put(free_ring, more, 0), SPT_OK);
-}
-
-TEST(heaps_of_two_chunks_may_come_mixed_and_parts_in_any_order)
-{
-    static const uint64_t order[] = {4, 0, 5, 1, 6, 2, 7, 3};
-    setup any = plenty;
-    any.any_order = true;
-    begin(any);
-    for (int i = 0; i < 8; i += 2)
-        for (int half = 1; half >= 0; half--) {
-            append_half(order[i], half);
-            append_half(order[i + 1], !half);
-        }
-    receive();
-    check_full_chunks(2);
-    check_end_of(data_ring);
+    put_chunk(free_ring, get_chunk_of(free_ring)); /* which goes on */
 }
 
 TEST(skipped_chunks_come_out_empty_if_they_are_in_the_window)
 {
     begin(plenty);
-    append_heap(5 * HEAPS);
-    append_heap(10 * HEAPS + 1);
-    append_heap(8 * HEAPS); /* too old */
-    append_heap(9 * HEAPS + 2);
+    append_heap(&packets, 5 * HEAPS);
+    append_heap(&packets, 10 * HEAPS + 1);
+    append_heap(&packets, 8 * HEAPS); /* too old */
+    append_heap(&packets, 9 * HEAPS + 2);
     receive();
     check_chunk(4, "0000");
     check_chunk(5, "1000");
@@ -273,26 +162,16 @@ TEST(skipped_chunks_come_out_empty_if_they_are_in_the_window)
     CHECK_EQUAL(chunk_stats_of(stream).too_old_heaps, 1, account().fates[SPT_NO_PLACE], 2);
 }
 
-TEST(an_incomplete_heap_is_written_and_not_present)
+TEST(an_incomplete_heap_is_not_present_and_not_written_to_once_its_chunk_has_left)
 {
-    begin(plenty);
-    append_half(0, 0);
-    append_heap(1);
+    begin((setup){CHUNKS, CHUNKS, 1, 0, true});
+    append_half(&packets, 0, 0);
+    append_heap(&packets, 1);
+    append_heap(&packets, HEAPS);
+    append_half(&packets, 0, 1);
     receive();
     const uint8_t *data = check_chunk(0, "0100")->data;
     CHECK_EQUAL(data[HALF - 1], byte_of(0, HALF - 1), data[HALF], 0);
-    CHECK_EQUAL(account().heaps_flushed, 1);
-}
-
-TEST(nothing_is_written_to_a_chunk_that_has_left)
-{
-    begin((setup){CHUNKS, CHUNKS, 1, 0, true});
-    append_half(0, 0);
-    append_heap(HEAPS);
-    append_half(0, 1);
-    receive();
-    const uint8_t *data = check_chunk(0, "0000")->data;
-    CHECK_EQUAL(data[HALF], 0);
     check_chunk(1, "1000");
     check_end_of(data_ring);
     CHECK_EQUAL(account().fates[SPT_LATE], 1, account().heaps_evicted, 1);
@@ -311,9 +190,9 @@ TEST(packets_are_marked_where_each_has_a_byte)
     for (size_t i = 0; i < LENGTH(places); i++) {
         begin(each);
         said.nonsense = &places[i];
-        append_half(0, 0);
+        append_half(&packets, 0, 0);
         if (i > 0)
-            append_half(0, 1);
+            append_half(&packets, 0, 1);
         receive();
         const spt_chunk *chunk = get_chunk_of(data_ring);
         CHECK_EQUAL(chunk->present_size, 2 * HEAPS);
@@ -326,11 +205,12 @@ TEST(packets_are_marked_where_each_has_a_byte)
 TEST(a_heap_that_the_place_function_does_not_want_is_refused)
 {
     begin(plenty);
-    append_heap(0);
-    make_heap_part(1, 0, HALF, -1);
+    append_heap(&packets, 0);
+    make_part(&made, 1 + 1, HEAP, 0, HALF);
+    make_end_of(&made, 1, 0, HALF); /* without a timestamp */
     series_add(&packets, &made);
-    append_half(1, 1); /* it was asked before */
-    append_heap(2);
+    append_half(&packets, 1, 1); /* it was asked before */
+    append_heap(&packets, 2);
     receive();
     check_chunk(0, "1010");
     check_end_of(data_ring);
@@ -385,7 +265,7 @@ TEST(a_heap_keeps_the_length_that_its_place_was_checked_for)
         spt_chunk *chunk;
         size_t got = 0;
         begin((setup){1, 1, 1, HALF, true});
-        append_half(3, 0);
+        append_half(&packets, 3, 0);
         make_part(&made, 3 + 1, 100 * HEAP, 90 * HEAP, HEAP);
         make_end(&made, payload, HEAP); /* without a timestamp it gets no place of its own */
         series_add(&packets, &made);
@@ -412,7 +292,7 @@ TEST(the_worker_waits_for_a_free_chunk_and_loses_nothing)
     for (int64_t id = 0; id < 6; id++) {
         spt_chunk *chunk = check_chunk(id, "1111");
         while (chunk_stats_of(stream).chunk_waits == (uint64_t)id && id < 5)
-            read_on(); /* until it misses this one */
+            read_on(stream); /* until it misses this one */
         put_chunk(free_ring, chunk);
     }
     check_end_of(data_ring);
@@ -429,8 +309,8 @@ TEST(the_worker_waits_for_room_for_a_filled_chunk_and_loses_nothing)
     append_stop();
     receive();
     while (chunk_stats_of(stream).room_waits == 0)
-        read_on();
-    check_full_chunks(6);
+        read_on(stream);
+    check_chunks(0, 6, "1111");
     check_end_of(data_ring);
     CHECK(chunk_stats_of(stream).longest_room_wait_ns > 0);
     CHECK(stats_of(stream).ring_waits > 0 && stats_of(stream).longest_ring_wait_ns > 0);
@@ -444,20 +324,20 @@ TEST(the_end_does_not_wait_for_room)
     append_stop();
     receive();
     while (account().heaps_dropped == 0 && account().packets < packets.n)
-        read_on(); /* nobody gets a chunk meanwhile */
-    check_full_chunks(3);
+        read_on(stream); /* nobody gets a chunk meanwhile */
+    check_chunks(0, 3, "1111");
     check_end_of(data_ring);
 }
 
 TEST(a_stop_in_the_middle_hands_over_what_was_begun_and_stops_both_rings)
 {
     begin((setup){2, CHUNKS, 2, 0, false});
-    append_heap(0);
-    append_half(HEAPS, 0);
-    append_heap(2 * HEAPS); /* waits: there is no chunk for it */
+    append_heap(&packets, 0);
+    append_half(&packets, HEAPS, 0);
+    append_heap(&packets, 2 * HEAPS); /* waits: there is no chunk for it */
     receive();
     while (chunk_stats_of(stream).chunk_waits == 0)
-        read_on();
+        read_on(stream);
     spt_recv_stream_stop(stream);
     check_chunk(0, "1000");
     check_chunk(1, "0000");
@@ -484,49 +364,11 @@ TEST(a_ring_that_is_stopped_ends_the_stream_and_all_chunks_are_in_the_rings)
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
 
-/* Have the stream listen with a socket, in so many readers, and another one send there. */
-static void add_socket(int which, int readers)
-{
-    int port;
-    listening[which] = listen_on_loopback(&port, 212992);
-    out[which] = connect_to_loopback(port);
-    for (int i = 0; i < readers; i++)
-        REQUIRE(spt_recv_stream_add_udp_socket(stream, listening[which], NULL, NULL) == SPT_OK);
-}
-
-static void send_made(int which)
-{
-    REQUIRE(send(out[which], made.bytes, made.size, 0) == (ssize_t)made.size);
-}
-
-static void send_heap(int which, uint64_t n)
-{
-    for (uint64_t at = 0; at < HEAP; at += HALF) {
-        make_heap_part(n, at, HALF, (int64_t)n * HEAP);
-        send_made(which);
-    }
-}
-
-/* Gets chunks, looks at them, and gives them back. */
-static void *consume(void *count)
-{
-    spt_chunk *chunk;
-    while (spt_chunk_ring_get(data_ring, LONG_NS, &chunk) == SPT_OK) {
-        for (uint64_t i = 0; i < HEAPS; i++) {
-            CHECK(chunk->present[i] == 0 || has_heap(chunk, (uint64_t)chunk->chunk_id * HEAPS + i));
-            *(uint64_t *)count += chunk->present[i];
-        }
-        if (spt_chunk_ring_put(free_ring, chunk, 0) != SPT_OK)
-            break; /* it was stopped */
-    }
-    return NULL;
-}
-
 TEST(streams_of_chunks_are_stopped_at_any_moment)
 {
     for (uint64_t round = 0; round < 30; round++) {
         begin((setup){3, 1, 2, 0, false});
-        add_socket(0, 2);
+        add_socket(stream, 0, 2);
         uint64_t present = 0;
         pthread_t consumer = start_thread(consume, &present);
         for (uint64_t n = 0; n < 20 * (1 + round); n++)
@@ -544,20 +386,19 @@ TEST(streams_of_chunks_are_stopped_at_any_moment)
 TEST(two_readers_that_both_wait_go_on)
 {
     begin((setup){0, CHUNKS, 6, 0, true});
-    add_socket(0, 1);
-    add_socket(1, 1);
+    add_socket(stream, 0, 1);
+    add_socket(stream, 1, 1);
     for (uint64_t n = 0; n < 6 * HEAPS; n++)
         send_heap(n % 2, n);
     for (int i = 0; i < 6; i++) {
         while (chunk_stats_of(stream).chunk_waits == (uint64_t)i &&
                account().packets < 2 * 6 * HEAPS)
-            read_on();
+            read_on(stream);
         put_chunk(free_ring, &chunks[i]);
     }
-    while (account().packets < 2 * 6 * HEAPS)
-        read_on(); /* until all have come, of both */
+    wait_for_packets(stream, 2 * 6 * HEAPS); /* of both */
     spt_recv_stream_stop(stream);
-    check_full_chunks(6);
+    check_chunks(0, 6, "1111");
 }
 
 /* One that ends by a ring of its own has chunks that another one waits for. */
@@ -565,18 +406,16 @@ TEST_ONCE(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
 {
     setup two = {2, CHUNKS, 2, 0, false};
     begin(two); /* the first one: it takes both chunks */
-    append_heap(0);
-    append_heap(HEAPS);
-    add_socket(0, 1);
+    append_heap(&packets, 0);
+    append_heap(&packets, HEAPS);
+    add_socket(stream, 0, 1);
     send_heap(0, 0);
     send_heap(0, HEAPS);
-    while (account().packets < 4)
-        read_on();
+    wait_for_packets(stream, 4);
 
     OWN(spt_chunk_ring) other_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
     OWN(spt_recv_stream) other = new_stream(two, other_ring);
-    REQUIRE(spt_recv_stream_add_memory(other, packets.bytes, packets.at[packets.n], NULL) ==
-            SPT_OK);
+    receive_from(other, &packets);
     while (chunk_stats_of(other).chunk_waits == 0)
         continue;
 
@@ -584,19 +423,19 @@ TEST_ONCE(a_stream_that_gives_its_chunks_back_wakes_another_that_waits_for_them)
     send_heap(0, 3 * HEAPS); /* for which one would have to go there */
     for (int64_t id = 0; id < 2; id++) {
         const spt_chunk *chunk = get_chunk_of(other_ring);
-        CHECK_EQUAL(chunk->chunk_id, id);
-        CHECK(has_heap(chunk, (uint64_t)id * HEAPS));
+        CHECK_EQUAL(chunk->chunk_id, id, chunk->present[0], 1);
+        check_bytes_of(chunk);
     }
 }
 
 TEST(what_is_held_when_a_stream_ends_is_counted)
 {
     begin((setup){0, CHUNKS, 2, 0, false});
-    add_socket(0, 1);
+    add_socket(stream, 0, 1);
     for (uint64_t n = 0; n < 4; n++)
         send_heap(0, n);
     while (chunk_stats_of(stream).chunk_waits == 0)
-        read_on();
+        read_on(stream);
     spt_recv_stream_stop(stream);
     spt_recv_stats now = stats_of(stream);
     CHECK(now.after_end > 0);
@@ -636,10 +475,7 @@ static void begin_without_stream(void)
     END(spt_recv_stream, stream);
     END(spt_chunk_ring, data_ring); /* which that stream has stopped */
     END(spt_chunk_ring, free_ring);
-    data_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
-    free_ring = NEW(spt_chunk_ring_create(CHUNKS, NULL));
-    for (int i = 0; i < CHUNKS; i++)
-        put_chunk(free_ring, &chunks[i]);
+    begin_rings(CHUNKS, CHUNKS);
 }
 
 /* And what has woken it, to look for packets itself, keeps no event loop busy. */
@@ -657,7 +493,7 @@ TEST(who_waits_for_a_chunk_before_there_is_a_stream_gets_it)
     for (; calls < MANY && is_readable(data, 0); calls++)
         CHECK_EQUAL(spt_chunk_ring_get(data_ring, 0, &none), SPT_PENDING);
     CHECK(calls < MANY);
-    add_socket(0, 1);
+    add_socket(stream, 0, 1);
     for (uint64_t n = 0; n <= 2 * HEAPS; n++)
         send_heap(0, n);
     pthread_join(getter, NULL);
@@ -670,7 +506,7 @@ TEST(the_descriptor_tells_when_to_ask_from_before_there_is_a_stream)
     int data = spt_chunk_ring_data_fd(data_ring);
     CHECK(!is_readable(data, 0));
     stream = new_stream(plenty, data_ring);
-    add_socket(0, 2);
+    add_socket(stream, 0, 2);
     spt_chunk *chunk;
     int got = 0;
     for (uint64_t n = 0; n < 3 * HEAPS; n++)
@@ -689,8 +525,7 @@ TEST(streams_that_fill_chunks_for_the_same_ring_are_all_read)
     OWN(spt_recv_stream) other = new_stream(plenty, data_ring);
     append_heaps(0, 3 * HEAPS);
     receive();
-    REQUIRE(spt_recv_stream_add_memory(other, packets.bytes, packets.at[packets.n], NULL) ==
-            SPT_OK);
+    receive_from(other, &packets);
     uint64_t sum = 0;
     for (int i = 0; i < 2 * 3; i++)
         sum += (uint64_t)get_chunk_of(data_ring)->chunk_id;
@@ -705,27 +540,23 @@ TEST(a_heap_that_waits_and_finds_no_memory_then_leaves_no_place_to_the_next)
     long failed = 1;
     for (long n = 1; failed > 0; n++) {
         begin((setup){1, CHUNKS, 1, 0, false});
-        add_socket(0, 1);
-        make_heap_part(0, 0, HALF, 0);
-        send_made(0);
-        while (account().packets < 1)
-            read_on();
+        add_socket(stream, 0, 1);
+        send_half(0, 0, 0);
+        wait_for_packets(stream, 1);
         make_part(&made, HEAPS + 1, HEAP, 0, HALF);
-        make_add(&made, true, TIMESTAMP, HEAPS * HEAP);
+        make_add(&made, true, TIMESTAMP, HEAPS);
         for (uint64_t i = 0; i < 100; i++) /* more than the heap before had memory for */
             make_add(&made, true, 1 << 10, i);
         make_end_of(&made, HEAPS, 0, HALF);
         fail_once(n);
         send_made(0);
         while (chunk_stats_of(stream).chunk_waits < 1 && account().packets < 2)
-            read_on();
+            read_on(stream);
         put_chunk(free_ring, &chunks[1]);
-        while (account().packets < 2)
-            read_on();
+        wait_for_packets(stream, 2);
         failed = stop_failing();
         send_heap(0, HEAPS + 1);
-        while (account().packets < 4)
-            read_on();
+        wait_for_packets(stream, 4);
         spt_recv_stream_stop(stream);
         check_chunk(0, "0000");
         check_chunk(1, "0100");
