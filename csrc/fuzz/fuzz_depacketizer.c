@@ -157,6 +157,20 @@ static void take_apart(spt_depacketizer *d, const uint8_t *bytes, size_t size)
         spt_depacketizer_stop(d);
 }
 
+/* Before it is known what comes: write payloads to where packets of their size are expected. */
+static void write_in_place(const spt_depacketizer *d, spti_packet_run *run)
+{
+    uint8_t *to;
+    size_t n_bytes, n = spti_depacketizer_expected(d, &n_bytes, &to);
+    if (n == 0 || n_bytes != run->n_bytes)
+        return;
+    run->n = run->n < n ? run->n : n;
+    run->in_place = true;
+    for (size_t i = 0, payload = n_bytes - SPTI_PREFIX; i < run->n; i++)
+        memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPTI_PREFIX,
+               payload);
+}
+
 /* Take packets of a size that came together; before they are known, or once they are. */
 static void take(spt_depacketizer *d, const uint8_t *bytes, size_t size, size_t n, bool in_place)
 {

@@ -93,20 +93,6 @@ static inline void make_end_of(made_packet *p, uint64_t cnt, uint64_t begin, siz
     make_end(p, payload, n);
 }
 
-/* Before it is known what comes: write payloads to where packets of their size are expected. */
-static inline void write_in_place(const spt_depacketizer *d, spti_packet_run *run)
-{
-    uint8_t *to;
-    size_t n_bytes, n = spti_depacketizer_expected(d, &n_bytes, &to);
-    if (n == 0 || n_bytes != run->n_bytes)
-        return;
-    run->n = run->n < n ? run->n : n;
-    run->in_place = true;
-    for (size_t i = 0, payload = n_bytes - SPTI_PREFIX; i < run->n; i++)
-        memcpy(to + i * payload, (const uint8_t *)run->bytes + i * run->step + SPTI_PREFIX,
-               payload);
-}
-
 /* Packets one after the other, as they come. */
 enum { SERIES_BYTES = 1 << 22, SERIES_PACKETS = 4096 };
 

@@ -128,18 +128,6 @@ static inline void check_account(const spt_account *account)
     CHECK_EQUAL(fates, account->packets, faults, account->fates[SPT_MALFORMED]);
 }
 
-/* Every packet and every heap is in the account once. */
-static inline spt_account account_of(const spt_depacketizer *of)
-{
-    spt_account a;
-    spt_depacketizer_account(of, &a);
-    check_account(&a);
-    CHECK_EQUAL(a.heaps_complete + a.heaps_evicted + a.heaps_flushed + a.heaps_dropped +
-                    a.heaps_live,
-                a.heaps_begun);
-    return a;
-}
-
 static inline spt_received_heap *get_heap_of(spt_recv_stream *stream)
 {
     spt_received_heap *heap;

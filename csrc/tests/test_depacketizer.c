@@ -9,9 +9,16 @@
 static made_packet made;
 static spt_depacketizer *d; /* of the test */
 
+/* Every packet and every heap is in the account once. */
 static spt_account account(void)
 {
-    return account_of(d);
+    spt_account a;
+    spt_depacketizer_account(d, &a);
+    check_account(&a);
+    CHECK_EQUAL(a.heaps_complete + a.heaps_evicted + a.heaps_flushed + a.heaps_dropped +
+                    a.heaps_live,
+                a.heaps_begun);
+    return a;
 }
 
 static void end(void)
@@ -432,9 +439,9 @@ TEST(memory_that_was_got_is_put_back_or_kept_by_whom_it_was_handed_to)
 TEST(a_heap_that_there_was_no_memory_for_stays_refused)
 {
     begin_counted();
-    fail_from(1);
+    counted.fails_from = 1;
     TAKE({1, 40, 0, 20, SPT_NO_MEMORY});
-    fail_from(0);
+    counted.fails_from = 0;
     TAKE({1, 40, 20, 20, SPT_NO_MEMORY}, {2, 40, 0, 40, SPT_PLACED});
     CHECK_NEXT({2, COMPLETE, 40});
     CHECK_EQUAL(account().fates[SPT_NO_MEMORY], 2);
@@ -563,63 +570,35 @@ TEST(a_place_can_be_given_up_for_another_heap)
     CHECK_EQUAL(account().heaps_evicted, 1);
 }
 
-/* ---- Many heaps ------------------------------------------------------------------------------ */
+/* ---- Runs ------------------------------------------------------------------------------------ */
 
-TEST(shuffled_repeated_and_lost_parts_all_end_in_the_account)
+/* That they are the same otherwise is asked in test_recv_expected.c. */
+TEST(a_run_goes_on_where_the_packet_before_ended_up_to_the_last_of_its_heap)
 {
-    enum { HEAPS = 300, PARTS = 12, PART = 40, IN_FLIGHT = 4 };
-    uint64_t state = 15, lost_parts = 0, sent = 0;
-    begin_counted();
-    for (uint64_t group = 0; group < HEAPS / IN_FLIGHT; group++) {
-        uint64_t order[2 * IN_FLIGHT * PARTS] = {0};
-        size_t n = 0;
-        for (uint64_t i = 0; i < IN_FLIGHT * PARTS; i++) {
-            bool lost = draw(&state, 50) == 0;
-            lost_parts += lost;
-            for (int copies = lost ? 0 : 1 + (draw(&state, 20) == 0); copies > 0; copies--) {
-                size_t j = draw(&state, n + 1);
-                order[n++] = order[j];
-                order[j] = i;
-            }
-        }
-        sent += n;
-        for (size_t i = 0; i < n; i++) {
-            uint64_t cnt = 1 + group * IN_FLIGHT + order[i] / PARTS;
-            spt_fate fate = take(cnt, PARTS * PART, order[i] % PARTS * PART, PART);
-            CHECK(fate == SPT_PLACED || fate == SPT_DUPLICATE || fate == SPT_LATE);
-        }
+    static made_series parts;
+    begin();
+    for (uint64_t at = 0; at < 500; at += 100) {
+        make_part(&made, 1, 500, at, 100);
+        make_end_of(&made, 1, at, 100);
+        series_add(&parts, &made);
     }
-    spt_depacketizer_flush(d);
-    uint64_t heaps = 0, bytes = 0, incomplete = 0;
-    for (spt_received_heap *heap; (heap = spt_depacketizer_next(d)) != NULL; heaps++) {
-        bool lacking = heap->received_length < PARTS * PART;
-        CHECK_EQUAL(heap->state, lacking ? INCOMPLETE : COMPLETE);
-        incomplete += lacking;
-        bytes += heap->received_length;
-        check_payload(heap);
-        spt_depacketizer_recycle(d, heap);
-    }
-    spt_account a = account();
-    CHECK_EQUAL(heaps, HEAPS, a.packets, sent, bytes, a.placed_bytes);
-    CHECK_EQUAL(a.fates[SPT_PLACED], HEAPS * PARTS - lost_parts);
-    CHECK_EQUAL(a.heaps_evicted + a.heaps_flushed, incomplete);
-    CHECK(incomplete > 10 && a.fates[SPT_DUPLICATE] > 0 && a.fates[SPT_LATE] > 0);
-    end();
-    CHECK_EQUAL(counted.away, 0);
+    size_t size = series_size(&parts, 0);
+    spti_packet_run run = {parts.bytes + size, size, size, 4, false};
+    CHECK_EQUAL(spti_depacketizer_take_run(d, &run), 0);
+    TAKE({1, 500, 0, 100, SPT_PLACED});
+    CHECK_EQUAL(spti_depacketizer_take_run(d, &run), 3);
+    check_no_next();
+    run = (spti_packet_run){parts.bytes + 4 * size, size, size, 1, false};
+    CHECK_EQUAL(spti_depacketizer_take_run(d, &run), 0);
+    TAKE({1, 500, 400, 100, SPT_PLACED});
+    CHECK_EQUAL(spti_depacketizer_take_run(d, &run), 0);
+    spt_received_heap *heap = NEW(spt_depacketizer_next(d));
+    CHECK_EQUAL(heap->state, COMPLETE, heap->packets, 5);
+    check_payload(heap);
+    spt_depacketizer_recycle(d, heap);
 }
 
-TEST(memory_is_flat_over_heaps_that_lose_their_packets)
-{
-    begin_counted();
-    counted.most_away = 0;
-    for (uint64_t cnt = 1; cnt < 20000; cnt++) {
-        TAKE({cnt, 1000, 500, 100, SPT_PLACED});
-        spt_received_heap *heap = spt_depacketizer_next(d);
-        if (heap != NULL)
-            spt_depacketizer_recycle(d, heap);
-    }
-    CHECK(counted.most_away <= 5); /* of 1000 bytes each */
-}
+/* ---- Rest ------------------------------------------------------------------------------------ */
 
 TEST(a_configuration_that_cannot_be_is_refused)
 {
@@ -633,10 +612,10 @@ TEST(a_configuration_that_cannot_be_is_refused)
     spt_depacketizer_destroy(NULL);
 }
 
-TEST(every_fate_has_words)
+TEST(every_fate_and_every_fault_has_words)
 {
-    for (int fate = 0; fate <= SPT_N_FATES; fate++) {
-        bool unknown = strcmp(spt_fate_text((spt_fate)fate), "unknown fate") == 0;
-        CHECK_EQUAL(unknown, fate == SPT_N_FATES);
-    }
+    for (int i = 0; i <= SPT_N_FATES; i++)
+        CHECK_EQUAL(strcmp(spt_fate_text((spt_fate)i), "unknown fate") == 0, i == SPT_N_FATES);
+    for (int i = 0; i <= SPT_N_FAULTS; i++)
+        CHECK_EQUAL(strcmp(spt_fault_text((spt_fault)i), "unknown fault") == 0, i == SPT_N_FAULTS);
 }

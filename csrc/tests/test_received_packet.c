@@ -166,11 +166,3 @@ TEST(payload_and_items_beyond_the_heap_are_refused)
         CHECK_EQUAL(parse_made(), cases[i].fault);
     }
 }
-
-TEST(every_fault_has_words)
-{
-    for (int fault = -1; fault <= SPT_N_FAULTS; fault++) {
-        bool unknown = strcmp(spt_fault_text((spt_fault)fault), "unknown fault") == 0;
-        CHECK_EQUAL(unknown, fault < 0 || fault == SPT_N_FAULTS);
-    }
-}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Owns the tests of packets that are read to where they are expected to belong: whatever comes
- * instead, chunks and account are those of the same packets one after the other.
+ * instead, heaps and account are those of the same packets one after the other.
  */
 #define CHECK_AFTER end
 
@@ -18,17 +18,10 @@
 #define UDP_SEGMENT 103
 #endif
 
-enum {
-    RUNS = 60,
-    MESSAGE = 65507,
-    CHUNKS = 4,
-    LONGEST = 640 << 10, /* heap; there are two in a chunk, */
-    MARKS = 150,         /* of so many packets each */
-};
+enum { RUNS = 60, MESSAGE = 65507 };
 
 static spt_thread_pool *pool;
 static uint64_t state = 15;
-static uint64_t wrong; /* payloads that were written to a place, and did not belong there */
 static uint64_t in_place;
 
 static void end(void)
@@ -39,7 +32,7 @@ static void end(void)
 static void begin(void)
 {
     pool = new_pool(1);
-    in_place = wrong = 0;
+    in_place = 0;
 }
 
 static uint64_t any(uint64_t n)
@@ -145,113 +138,46 @@ static void check_same_account(spt_recv_stream *sent, spt_recv_stream *apart)
     CHECK_BYTES(&a, &b, sizeof(a));
 }
 
-/* ---- Chunks ---------------------------------------------------------------------------------- */
-
-/* A stream that fills chunks of two heaps each. */
-typedef struct filler {
-    spt_recv_stream *stream;
-    spt_chunk_ring *full, *empty;
-    spt_chunk chunks[CHUNKS];
-    bool shared; /* all chunks are one, and every second heap has the same place in it */
-} filler;
-
-#define FILLER __attribute__((cleanup(end_filling))) filler
-
-static void place(spt_place_data *data, size_t size, void *user)
+/* Both hand out the same heaps, which went the same way, with the same bytes where some have
+ * arrived. */
+static void check_same_heaps(spt_recv_stream *sent, spt_recv_stream *apart)
 {
-    const filler *f = user;
-    uint64_t n = (uint64_t)data->items[0] - 1;
-    (void)size;
-    data->chunk_id = f->shared ? 0 : (int64_t)(n / 2);
-    data->heap_index = n % 2 * MARKS;
-    data->heap_offset = n % 2 * LONGEST;
-}
-
-static void end_filling(filler *f)
-{
-    spt_recv_stream_destroy(f->stream);
-    spt_chunk_ring_destroy(f->full);
-    spt_chunk_ring_destroy(f->empty);
-    for (int i = 0; i < CHUNKS; i++)
-        free_chunk(&f->chunks[i]);
-}
-
-static void begin_filling(filler *f, size_t packet, bool shared, bool any_order)
-{
-    *f = (filler){.shared = shared};
-    f->full = NEW(spt_chunk_ring_create(CHUNKS, NULL));
-    f->empty = NEW(spt_chunk_ring_create(CHUNKS, NULL));
-    for (int i = 0; i < CHUNKS; i++) {
-        f->chunks[i] = make_chunk(2 * LONGEST, 2 * MARKS, 1);
-        put_chunk(f->empty, &f->chunks[i]);
+    spt_received_heap *one, *other;
+    while (spt_recv_stream_get(sent, LONG_NS, &one) == SPT_OK) {
+        other = get_heap_of(apart);
+        REQUIRE(one->cnt == other->cnt && one->n_ranges == other->n_ranges);
+        CHECK_EQUAL(one->state, other->state, one->packets, other->packets);
+        CHECK_EQUAL(one->received_length, other->received_length);
+        for (size_t i = 0; i < one->n_ranges; i++) {
+            uint64_t begin = one->ranges[i].begin, end = one->ranges[i].end;
+            CHECK(begin == other->ranges[i].begin && end == other->ranges[i].end);
+            CHECK(memcmp(one->payload + begin, other->payload + begin, end - begin) == 0);
+        }
+        spt_recv_stream_return(sent, one);
+        spt_recv_stream_return(apart, other);
     }
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    config.heaps.allow_out_of_order = any_order;
-    spt_chunk_config how = {
-        .place = place,
-        .place_user = f,
-        .items = &(uint64_t){SPT_ID_HEAP_CNT},
-        .n_items = 1,
-        .max_chunks = 1 + any(2),
-        .packet_payload_size = packet,
-        .data_ring = f->full,
-        .free_ring = f->empty,
-    };
-    f->stream = NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
+    CHECK_EQUAL(spt_recv_stream_get(apart, LONG_NS, &other), SPT_DONE);
 }
 
-/* Whether bytes of a heap are said to be there: all that a mark stands for. */
-static bool is_present(const uint8_t *marks, size_t packet, uint64_t begin)
-{
-    return marks[packet == 0 ? 0 : begin / packet];
-}
+/* ---- Tests ----------------------------------------------------------------------------------- */
 
-/* Where marks say of a heap that it is there, it is the same; elsewhere anything may be. */
-static void check_same_in_chunk(const spt_chunk *one, const spt_chunk *other, int which,
-                                size_t packet)
-{
-    const uint8_t *a = (uint8_t *)one->data + which * LONGEST;
-    const uint8_t *b = (uint8_t *)other->data + which * LONGEST;
-    for (uint64_t begin = 0; begin < length; begin += each) {
-        uint64_t n = length - begin < each ? length - begin : each;
-        if (is_present(one->present + which * MARKS, packet, begin))
-            CHECK(memcmp(a + begin, b + begin, n) == 0);
-        else
-            wrong += a[begin] != 0 && a[begin] != b[begin];
-    }
-}
-
-static void check_same_chunks(filler *sent, filler *apart, size_t packet)
-{
-    spt_chunk *one, *other;
-    while (spt_chunk_ring_get(sent->full, 0, &one) == SPT_OK) {
-        REQUIRE(spt_chunk_ring_get(apart->full, -1, &other) == SPT_OK);
-        CHECK_EQUAL(one->chunk_id, other->chunk_id);
-        CHECK(memcmp(one->present, other->present, one->present_size) == 0);
-        for (int which = 0; which < 2 && packet <= each; which++)
-            check_same_in_chunk(one, other, which, packet);
-    }
-    CHECK(spt_chunk_ring_get(apart->full, -1, &other) != SPT_OK);
-}
-
-TEST(chunks_are_filled_as_with_the_same_packets_one_after_the_other)
+TEST(heaps_are_those_of_the_same_packets_one_after_the_other)
 {
     begin();
     for (int run = 0; run < RUNS; run++) {
-        FILLER sent, apart;
-        bool any_order = any(2);
+        spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
+        config.heaps.allow_out_of_order = any(2);
+        config.contiguous_only = false;
+        config.ring_heaps = 100;
+        OWN(spt_recv_stream) sent = NEW(spt_recv_stream_create(pool, &config, NULL));
+        OWN(spt_recv_stream) apart = NEW(spt_recv_stream_create(pool, &config, NULL));
         make_all();
-        size_t packet = (size_t[]){0, each, each, each / 2 + 1, 2 * each}[any(5)];
-        uint64_t before = state;
-        begin_filling(&sent, packet, false, any_order);
-        state = before; /* so that both have as many chunks at a time */
-        begin_filling(&apart, packet, false, any_order);
-        send_all(sent.stream);
-        REQUIRE(spt_recv_stream_add_memory(apart.stream, all.bytes, all.at[all.n], NULL) == SPT_OK);
-        check_same_chunks(&sent, &apart, packet);
-        check_same_account(sent.stream, apart.stream);
+        send_all(sent);
+        REQUIRE(spt_recv_stream_add_memory(apart, all.bytes, all.at[all.n], NULL) == SPT_OK);
+        check_same_heaps(sent, apart);
+        check_same_account(sent, apart);
     }
-    CHECK(in_place > 1000 && wrong > 20);
+    CHECK(in_place > 1000);
 }
 
 /* Send a part of a heap, from one packet up to another, as one message, and have it received. */
@@ -265,29 +191,54 @@ static void send_part(int from, spt_recv_stream *receiver, uint64_t cnt, uint64_
     wait_for(receiver, before + all.n);
 }
 
+enum { IN_HEAP = 20 }; /* packets; in the only chunk there is one of odd count, and of even one */
+
+static void place(spt_place_data *data, size_t size, void *user)
+{
+    (void)size, (void)user;
+    data->chunk_id = 0;
+    data->heap_index = (uint64_t)data->items[0] % 2 * IN_HEAP;
+    data->heap_offset = (uint64_t)data->items[0] % 2 * length;
+}
+
 TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
 {
     begin();
     each = 5000;
-    length = 20 * each;
+    length = IN_HEAP * each;
     for (int marked_by_packet = 0; marked_by_packet < 2; marked_by_packet++) {
-        FILLER f;
-        begin_filling(&f, marked_by_packet ? each : 0, true, true);
-        OWN_FD int from = connect_to(f.stream);
-        send_part(from, f.stream, 1, 0, 10);
-        send_part(from, f.stream, 1, 10, 20);
-        send_part(from, f.stream, 3, 0, 10); /* belongs where heap 1 is */
-        send_part(from, f.stream, 2, 0, 10); /* and not what follows */
-        spt_recv_stream_stop(f.stream);
-        spt_chunk *chunk;
-        REQUIRE(spt_chunk_ring_get(f.full, 0, &chunk) == SPT_OK);
-        const uint8_t *data = chunk->data;
+        OWN(spt_chunk_ring) full = NEW(spt_chunk_ring_create(1, NULL));
+        OWN(spt_chunk_ring) empty = NEW(spt_chunk_ring_create(1, NULL));
+        spt_chunk chunk = make_chunk(2 * length, 2 * IN_HEAP, 1);
+        put_chunk(empty, &chunk);
+        spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
+        config.heaps.allow_out_of_order = true;
+        spt_chunk_config how = {
+            .place = place,
+            .items = &(uint64_t){SPT_ID_HEAP_CNT},
+            .n_items = 1,
+            .max_chunks = 1,
+            .packet_payload_size = marked_by_packet ? each : 0,
+            .data_ring = full,
+            .free_ring = empty,
+        };
+        OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
+        OWN_FD int from = connect_to(stream);
+        send_part(from, stream, 1, 0, 10);
+        send_part(from, stream, 1, 10, 20);
+        send_part(from, stream, 3, 0, 10); /* belongs where heap 1 is */
+        send_part(from, stream, 2, 0, 10); /* and not what follows */
+        spt_recv_stream_stop(stream);
+        REQUIRE(get_chunk_of(full) == &chunk);
+        const uint8_t *data = (uint8_t *)chunk.data + length;
         for (uint64_t i = 0; i < length; i++)
             REQUIRE(data[i] == byte_of(i < length / 2 ? 3 : 1, i));
+        for (int i = 0; i < IN_HEAP; i++)
+            CHECK_EQUAL(chunk.present[IN_HEAP + i], i == 0 || marked_by_packet);
+        END(spt_recv_stream, stream);
+        free_chunk(&chunk);
     }
 }
-
-/* ---- Heaps ----------------------------------------------------------------------------------- */
 
 TEST(of_senders_that_take_turns_several_messages_are_read_at_a_time)
 {
