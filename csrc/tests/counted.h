@@ -5,42 +5,30 @@
 
 #include "support.h"
 
-/* All of it is atomic. */
 static struct {
-    size_t calls;      /* for memory */
-    size_t fails_from; /* this call on there is none; 0: there always is */
-    size_t away, most_away, bytes_away;
+    _Atomic size_t calls;      /* for memory */
+    _Atomic size_t fails_from; /* this call on there is none; 0: there always is */
+    _Atomic size_t away, most_away, bytes_away;
 } counted;
-
-static inline size_t count(const size_t *counter)
-{
-    return __atomic_load_n(counter, __ATOMIC_SEQ_CST);
-}
-
-static inline void fail_from(size_t call)
-{
-    __atomic_store_n(&counted.fails_from, call, __ATOMIC_SEQ_CST);
-}
 
 static inline void *get_counted(void *user, size_t size, const spt_received_packet *first)
 {
     CHECK(user == &counted && (first == NULL || first->cnt > 0));
-    size_t call = __atomic_add_fetch(&counted.calls, 1, __ATOMIC_SEQ_CST);
-    size_t fails = count(&counted.fails_from);
-    if (fails > 0 && call >= fails)
+    size_t call = ++counted.calls;
+    if (counted.fails_from > 0 && call >= counted.fails_from)
         return NULL;
-    size_t away = __atomic_add_fetch(&counted.away, 1, __ATOMIC_SEQ_CST);
-    if (away > count(&counted.most_away))
-        __atomic_store_n(&counted.most_away, away, __ATOMIC_SEQ_CST);
-    __atomic_add_fetch(&counted.bytes_away, size, __ATOMIC_SEQ_CST);
+    size_t away = ++counted.away;
+    if (away > counted.most_away)
+        counted.most_away = away;
+    counted.bytes_away += size;
     return malloc(size);
 }
 
 static inline void put_counted(void *user, void *memory, size_t size)
 {
     CHECK(user == &counted && memory != NULL);
-    __atomic_sub_fetch(&counted.away, 1, __ATOMIC_SEQ_CST);
-    __atomic_sub_fetch(&counted.bytes_away, size, __ATOMIC_SEQ_CST);
+    counted.away--;
+    counted.bytes_away -= size;
     free(memory);
 }
 

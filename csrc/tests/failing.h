@@ -11,19 +11,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-static long allocations; /* atomic, as is `failures` */
-static long failures;
-static long failing_n; /* atomic, too; the others are set before it */
+static _Atomic long allocations, failures;
+static _Atomic long failing_n; /* the others are set before it */
 static long failing_since;
 static bool failing_once;
 
 /* The n-th allocation from now on fails, no other; 0: none. */
 __attribute__((unused)) static void fail_once(long n)
 {
-    failing_since = __atomic_load_n(&allocations, __ATOMIC_SEQ_CST);
+    failing_since = allocations;
     failing_once = true;
-    __atomic_store_n(&failures, 0, __ATOMIC_SEQ_CST);
-    __atomic_store_n(&failing_n, n, __ATOMIC_SEQ_CST);
+    failures = 0;
+    failing_n = n;
 }
 
 /* Every n-th allocation from now on fails; 0: none. */
@@ -31,64 +30,46 @@ __attribute__((unused)) static void fail_every(long n)
 {
     fail_once(0);
     failing_once = false;
-    __atomic_store_n(&failing_n, n, __ATOMIC_SEQ_CST);
+    failing_n = n;
 }
 
 __attribute__((unused)) static bool has_failed(void)
 {
-    return __atomic_load_n(&failures, __ATOMIC_SEQ_CST) > 0;
+    return failures > 0;
 }
 
 /* No more of that; returns how many have failed. */
 __attribute__((unused)) static long stop_failing(void)
 {
-    __atomic_store_n(&failing_n, 0, __ATOMIC_SEQ_CST);
-    return __atomic_load_n(&failures, __ATOMIC_SEQ_CST);
+    failing_n = 0;
+    return failures;
 }
 
 static bool fails(void)
 {
-    long count = __atomic_add_fetch(&allocations, 1, __ATOMIC_SEQ_CST);
-    long n = __atomic_load_n(&failing_n, __ATOMIC_SEQ_CST);
+    long count = ++allocations;
+    long n = failing_n;
     if (n == 0)
         return false;
     count -= failing_since;
     if (failing_once ? count != n : count % n != 0)
         return false;
-    __atomic_add_fetch(&failures, 1, __ATOMIC_SEQ_CST);
+    failures++;
     errno = ENOMEM;
     return true;
 }
 
-/* Memory for the test itself: it does not fail. */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t n, size_t size);
-void *__real_realloc(void *memory, size_t size);
-void *__real_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t n, size_t size);
-void *__wrap_realloc(void *memory, size_t size);
-void *__wrap_aligned_alloc(size_t alignment, size_t size);
-
-void *__wrap_malloc(size_t size)
-{
-    return fails() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t n, size_t size)
-{
-    return fails() ? NULL : __real_calloc(n, size);
-}
-
-void *__wrap_realloc(void *memory, size_t size)
-{
-    return fails() ? NULL : __real_realloc(memory, size);
-}
-
-void *__wrap_aligned_alloc(size_t alignment, size_t size)
-{
-    return fails() ? NULL : __real_aligned_alloc(alignment, size);
-}
+/* __real_malloc() and its siblings are memory for the test itself: they do not fail. */
+#define FAILING(name, parameters, arguments)                                                       \
+    void *__real_##name parameters;                                                                \
+    void *__wrap_##name parameters;                                                                \
+    void *__wrap_##name parameters                                                                 \
+    {                                                                                              \
+        return fails() ? NULL : __real_##name arguments;                                           \
+    }
+FAILING(malloc, (size_t size), (size))
+FAILING(calloc, (size_t n, size_t size), (n, size))
+FAILING(realloc, (void *memory, size_t size), (memory, size))
+FAILING(aligned_alloc, (size_t alignment, size_t size), (alignment, size))
 
 #endif

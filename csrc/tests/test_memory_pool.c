@@ -18,7 +18,7 @@ static void end(void)
 {
     END(spt_memory_pool, pool);
     END(spt_thread_pool, threads);
-    CHECK_EQUAL(count(&counted.away), 0, count(&counted.bytes_away), 0);
+    CHECK_EQUAL(counted.away, 0, counted.bytes_away, 0);
 }
 
 static spt_memory_pool_config configured(size_t max_free, size_t initial)
@@ -87,9 +87,9 @@ TEST(sizes_from_lower_to_upper_get_buffers_of_upper_and_others_pass_by)
     for (size_t i = 0; i < 5; i++) {
         uint8_t *buffer = NEW(get(sizes[i]));
         memset(buffer, 1, taken[i]);
-        CHECK_EQUAL(count(&counted.bytes_away), taken[i] + (sizes[i] > UPPER ? UPPER : 0));
+        CHECK_EQUAL(counted.bytes_away, taken[i] + (sizes[i] > UPPER ? UPPER : 0));
         put(buffer, sizes[i]);
-        CHECK_EQUAL(count(&counted.away), taken[i] == UPPER || sizes[i] > UPPER);
+        CHECK_EQUAL(counted.away, taken[i] == UPPER || sizes[i] > UPPER);
     }
     CHECK_EQUAL(stats().gets, 5, stats().passed_by, 3, stats().largest, UPPER + 1);
     CHECK_EQUAL(stats().empty, 1); /* the second had the buffer of the first */
@@ -126,8 +126,7 @@ TEST(buffers_that_come_back_are_kept_up_to_max_free_and_all_are_counted)
         CHECK_EQUAL(stats().free, cases[i].initial + cases[i].empty - taken);
         put_buffers(cases[i].taken);
         CHECK_EQUAL(stats().free, cases[i].kept, stats().fewest_free, cases[i].fewest_free);
-        CHECK_EQUAL(stats().in_use, 0, stats().most_in_use, taken, count(&counted.away),
-                    cases[i].kept);
+        CHECK_EQUAL(stats().in_use, 0, stats().most_in_use, taken, counted.away, cases[i].kept);
         end();
     }
 }
@@ -171,7 +170,7 @@ TEST(buffers_may_come_back_after_the_pool_and_its_threads_have_gone)
     END(spt_thread_pool, threads);
     memset(buffer, 1, UPPER);
     *passed_by = 1;
-    CHECK_EQUAL(count(&counted.away), 2);
+    CHECK_EQUAL(counted.away, 2);
     memory.put(memory.user, buffer, UPPER);
     memory.put(memory.user, passed_by, 1);
 }
@@ -200,14 +199,14 @@ TEST(a_pool_that_runs_low_is_refilled_by_a_thread)
 
 TEST(a_thread_that_finds_no_memory_waits_for_the_next_request)
 {
-    fail_from(5);
+    counted.fails_from = 5;
     begin_filled(4, 4, 4);
     void *buffer = get(UPPER);
-    while (count(&counted.calls) < 5)
+    while (counted.calls < 5)
         sched_yield();
     spt_thread_pool_stop(threads);
-    CHECK_EQUAL(count(&counted.calls), 5); /* it has tried, and not again */
-    fail_from(0);
+    CHECK_EQUAL(counted.calls, 5); /* it has tried, and not again */
+    counted.fails_from = 0;
     put(buffer, UPPER);
 }
 
@@ -240,19 +239,19 @@ TEST(a_pool_that_cannot_be_is_not_made)
     threads = new_pool(1);
     spt_thread_pool_stop(threads);
     CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_memory_pool_create(threads, &bad[4], &err));
-    fail_from(count(&counted.calls) + 3);
+    counted.fails_from = counted.calls + 3;
     CHECK_REFUSED(SPT_ERR_MEMORY, "4 buffers of 1000 bytes: there was enough for 2",
                   spt_memory_pool_create(threads, &good, &err));
-    fail_from(0);
+    counted.fails_from = 0;
 }
 
 TEST(a_request_that_finds_no_memory_changes_nothing)
 {
     begin(2, 1);
     void *buffer = get(UPPER);
-    fail_from(1);
+    counted.fails_from = 1;
     CHECK(get(UPPER) == NULL && get(1) == NULL);
-    fail_from(0);
+    counted.fails_from = 0;
     CHECK_EQUAL(stats().in_use, 1, stats().gets, 3);
     put(buffer, UPPER);
 }

@@ -19,18 +19,18 @@
 
 enum { SHORT = 0 }; /* for an errno: of several messages only the first is taken */
 
-static int failing_errno; /* set while no other thread calls */
-static long failing_left; /* atomic: calls until the one that fails */
+static int failing_errno;         /* set while no other thread calls */
+static _Atomic long failing_left; /* calls until the one that fails */
 
 static void fail_call(long n, int error)
 {
     failing_errno = error;
-    __atomic_store_n(&failing_left, n, __ATOMIC_SEQ_CST);
+    failing_left = n;
 }
 
 static bool fails(void)
 {
-    return __atomic_sub_fetch(&failing_left, 1, __ATOMIC_SEQ_CST) == 0;
+    return --failing_left == 0;
 }
 
 #define FAILING(name, parameters, arguments, failed)                                               \

@@ -6,7 +6,6 @@
 #include "support.h"
 
 #include <sched.h>
-#include <semaphore.h>
 #include <sys/epoll.h>
 
 enum { MANY = 20000, JOBS = 4 };
@@ -14,13 +13,12 @@ enum { MANY = 20000, JOBS = 4 };
 /* A task that does pieces of work, and can be told what to wait for. */
 typedef struct job {
     spti_task task;
-    int work;    /* atomic: pieces left */
-    int done;    /* atomic: pieces done */
-    int inside;  /* atomic: runs under way; never more than one */
-    int overlap; /* atomic: how often there was more than one */
+    _Atomic int work, done; /* pieces of work, left and done */
+    _Atomic int inside;     /* runs under way; never more than one */
+    _Atomic int overlap;    /* how often there was more than one */
     int stopped;
     spti_wait wait;
-    sem_t ran;
+    int awaited; /* of what is done */
 } job;
 
 static spt_thread_pool *pool;
@@ -48,22 +46,21 @@ static void end(void)
 static spti_wait job_run(spti_task *task)
 {
     job *it = (job *)task;
-    if (__atomic_fetch_add(&it->inside, 1, __ATOMIC_SEQ_CST) != 0)
-        __atomic_fetch_add(&it->overlap, 1, __ATOMIC_SEQ_CST);
+    if (it->inside++ != 0)
+        it->overlap++;
     spti_wait wait = SPTI_WAIT_WORK;
-    if (__atomic_load_n(&it->work, __ATOMIC_SEQ_CST) > 0) {
-        __atomic_fetch_sub(&it->work, 1, __ATOMIC_SEQ_CST);
-        __atomic_fetch_add(&it->done, 1, __ATOMIC_SEQ_CST);
-        sem_post(&it->ran);
+    if (it->work > 0) {
+        it->work--;
+        it->done++;
         wait = it->wait;
     }
-    __atomic_fetch_sub(&it->inside, 1, __ATOMIC_SEQ_CST);
+    it->inside--;
     return wait;
 }
 
 static bool job_has_work(spti_task *task)
 {
-    return __atomic_load_n(&((job *)task)->work, __ATOMIC_SEQ_CST) > 0;
+    return ((job *)task)->work > 0;
 }
 
 static void job_stopped(spti_task *task)
@@ -74,7 +71,6 @@ static void job_stopped(spti_task *task)
 static void begin_job(job *it, spti_wait wait, int waits_for)
 {
     *it = (job){.wait = wait};
-    sem_init(&it->ran, 0, 0);
     it->task.run = job_run;
     it->task.has_work = job_has_work;
     it->task.stopped = job_stopped;
@@ -90,20 +86,15 @@ static void begin(size_t n_threads, spti_wait wait, int waits_for)
 
 static void add_work(job *it, int n)
 {
-    __atomic_fetch_add(&it->work, n, __ATOMIC_SEQ_CST);
+    it->work += n;
     spti_task_wake(&it->task);
 }
 
 static void await_runs(job *it, int n)
 {
-    for (int i = 0; i < n; i++)
-        while (sem_wait(&it->ran) != 0)
-            continue;
-}
-
-static int n_done(const job *it)
-{
-    return __atomic_load_n(&it->done, __ATOMIC_SEQ_CST);
+    it->awaited += n;
+    while (it->done < it->awaited)
+        sched_yield();
 }
 
 /* ---- Waking and pausing ---------------------------------------------------------------------- */
@@ -120,7 +111,7 @@ static void *pause_often(void *arg)
     job *it = arg;
     for (int i = 0; i < MANY / 20; i++) {
         spti_task_pause(&it->task);
-        CHECK_EQUAL(__atomic_load_n(&it->inside, __ATOMIC_SEQ_CST), 0);
+        CHECK_EQUAL(it->inside, 0);
         spti_task_resume(&it->task);
     }
     return NULL;
@@ -164,7 +155,7 @@ TEST(a_task_that_waits_for_hours_can_be_paused_and_resumed)
     spti_task_pause(&j->task);
     spti_task_resume(&j->task); /* is a reason to run */
     await_runs(j, 1);
-    CHECK_EQUAL(n_done(j), 2);
+    CHECK_EQUAL(j->done, 2);
 }
 
 /* ---- Descriptors ----------------------------------------------------------------------------- */
@@ -182,7 +173,7 @@ TEST(a_writable_descriptor_ends_a_wait)
     await_runs(j, 1);
     REQUIRE(read(other, buffer, sizeof(buffer)) == sizeof(buffer));
     await_runs(j, 1);
-    CHECK_EQUAL(n_done(j), 2);
+    CHECK_EQUAL(j->done, 2);
 }
 
 /* A socket whose packets are refused: poll() reports an error until it is used again. */
@@ -198,7 +189,7 @@ TEST(news_of_a_socket_end_a_wait_that_room_does_not)
     add_work(j, 2);
     await_runs(j, 1);
     usleep(1000);
-    CHECK_EQUAL(n_done(j), 1);
+    CHECK_EQUAL(j->done, 1);
     REQUIRE(send(fd, "x", 1, 0) == 1);
     await_runs(j, 1);
 }
@@ -210,13 +201,13 @@ TEST(who_waits_for_anything_is_ended_by_work_and_by_news)
         add_work(j, 1);
         await_runs(j, 1);
     }
-    __atomic_fetch_add(&j->work, 1, __ATOMIC_SEQ_CST); /* without a wake */
+    j->work++; /* without a wake */
     REQUIRE(send(fd, "x", 1, 0) == 1);
     await_runs(j, 1);
-    CHECK_EQUAL(n_done(j), 3);
+    CHECK_EQUAL(j->done, 3);
 }
 
-static long epoll_waits; /* atomic */
+static _Atomic long epoll_waits;
 static uint64_t slow_until_ns;
 
 int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
@@ -224,7 +215,7 @@ int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout);
 
 int __wrap_epoll_wait(int of, struct epoll_event *events, int n, int timeout)
 {
-    __atomic_fetch_add(&epoll_waits, 1, __ATOMIC_SEQ_CST);
+    epoll_waits++;
     while (spti_now_ns() < slow_until_ns)
         continue;
     return __real_epoll_wait(of, events, n, timeout);
@@ -237,7 +228,7 @@ TEST(an_error_on_an_idle_socket_does_not_keep_threads_awake)
     REQUIRE(send(fd, "x", 1, 0) == 1);
     begin_job(timer, SPTI_WAIT_TIME, -1);
     for (int round = 0; round < 2; round++) {
-        __atomic_store_n(&epoll_waits, 0, __ATOMIC_SEQ_CST);
+        epoll_waits = 0;
         for (int i = 0; i < 20; i++) {
             spti_task_pause(&timer->task);
             timer->task.deadline_ns = spti_now_ns() + 1000000;
@@ -245,7 +236,7 @@ TEST(an_error_on_an_idle_socket_does_not_keep_threads_awake)
             add_work(timer, 2);
             await_runs(timer, 2);
         }
-        CHECK(__atomic_load_n(&epoll_waits, __ATOMIC_SEQ_CST) < 500);
+        CHECK(epoll_waits < 500);
         spti_task_pause(&idle->task); /* being paused while it waits must not arm it either */
         spti_task_resume(&idle->task);
     }
