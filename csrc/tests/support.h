@@ -89,12 +89,18 @@ static inline spt_heap *new_heap_as(uint8_t address_bits, uint8_t bug_compat)
     return NEW(spt_heap_create(&flavour, NULL));
 }
 
+static inline void add_item(spt_heap *heap, uint64_t id, const void *value, size_t length,
+                            bool may_be_immediate)
+{
+    spt_item item = {id, value, length, may_be_immediate};
+    REQUIRE(spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+}
+
 /* Of one item, which has these bytes. */
 static inline spt_heap *new_heap_of(const void *value, size_t length)
 {
-    spt_heap *heap = NEW(spt_heap_create(NULL, NULL));
-    spt_item item = {0x3300, value, length, false};
-    REQUIRE(spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+    spt_heap *heap = new_heap_as(40, 0);
+    add_item(heap, 0x3300, value, length, false);
     return heap;
 }
 

@@ -5,24 +5,32 @@
 #include "failing.h"
 #include "support.h"
 
-static spt_thread_pool *pool;
 static spt_item_group *group;
+static spt_recv_stream *receiver;
+static spt_received_heap *received; /* what the group's values lie in */
 
 static uint8_t packets[1 << 20];
 
 /* The how-manieth allocation fails while a heap is taken in, and how many have; 0: none. */
 static long failing_at, n_failed;
 
+static void give_back(void)
+{
+    if (received != NULL)
+        spt_recv_stream_return(receiver, received);
+    received = NULL;
+    END(spt_recv_stream, receiver);
+}
+
 static void end(void)
 {
+    give_back();
     END(spt_item_group, group);
-    END(spt_thread_pool, pool);
 }
 
 static void start_as(int bug_compat)
 {
     end();
-    pool = new_pool(1);
     group = NEW(spt_item_group_create(bug_compat, NULL));
 }
 
@@ -31,12 +39,17 @@ static void start(void)
     start_as(0);
 }
 
-/* Take in a heap; after a failure nothing is taken of it, and it is taken in again. */
-static size_t update(const spt_received_heap *heap)
+/* Take in what is received of one heap. That before has gone; after a failure nothing is taken, and
+ * it is taken in again. */
+static size_t receive(spt_heap *heap)
 {
-    size_t undescribed = 99;
+    give_back();
+    receiver = new_receiver(NULL);
+    size_t size = packets_of(heap, packets, sizeof(packets)), undescribed = 99;
+    REQUIRE(spt_recv_stream_add_memory(receiver, packets, size, NULL) == SPT_OK);
+    received = get_heap_of(receiver);
     fail_once(failing_at);
-    spt_status status = spt_item_group_update(group, heap, &undescribed, NULL);
+    spt_status status = spt_item_group_update(group, received, &undescribed, NULL);
     n_failed = stop_failing();
     CHECK_EQUAL(status, n_failed > 0 ? SPT_ERR_MEMORY : SPT_OK);
     if (status == SPT_OK)
@@ -44,33 +57,8 @@ static size_t update(const spt_received_heap *heap)
     CHECK_EQUAL(undescribed, 0);
     for (size_t i = 0; i < spt_item_group_size(group); i++)
         CHECK(!spt_item_group_at(group, i)->has_value);
-    REQUIRE(spt_item_group_update(group, heap, &undescribed, NULL) == SPT_OK);
+    REQUIRE(spt_item_group_update(group, received, &undescribed, NULL) == SPT_OK);
     return undescribed;
-}
-
-/* Take in what is received of one heap. Its memory goes back before this returns. */
-static size_t receive(spt_heap *heap, void (*look)(void))
-{
-    OWN(spt_recv_stream) receiver = new_receiver(pool);
-    size_t size = packets_of(heap, packets, sizeof(packets));
-    REQUIRE(spt_recv_stream_add_memory(receiver, packets, size, NULL) == SPT_OK);
-    spt_received_heap *received = get_heap_of(receiver);
-    size_t undescribed = update(received);
-    if (look != NULL)
-        look();
-    spt_recv_stream_return(receiver, received);
-    return undescribed;
-}
-
-static spt_heap *new_heap(void)
-{
-    return NEW(spt_heap_create(NULL, NULL));
-}
-
-static void add_value(spt_heap *heap, uint64_t id, const void *value, size_t length)
-{
-    spt_item item = {id, value, length, true};
-    REQUIRE(spt_heap_add_item(heap, &item, NULL) == SPT_OK);
 }
 
 static void describe(spt_heap *heap, spt_descriptor descriptor)
@@ -98,14 +86,14 @@ static spt_heap *described(void)
 {
     static const int64_t sixteen = 16, varies = -1;
     static const spt_field c8 = {'c', 8}, pair[] = {{'u', 3}, {'i', 5}};
-    spt_heap *heap = new_heap();
+    spt_heap *heap = new_heap_as(40, 0);
     describe(heap, (spt_descriptor){0x1600, "timestamp", "when", NULL, &u40, 1, NULL, 0});
     add_header(heap, 0x3300, "adc_samples",
                "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 4)}");
     add_fields(heap, 0x3301, "text", &c8, 1, &varies, 1);
     add_fields(heap, 0x3302, "pairs", pair, 2, &sixteen, 1);
-    add_value(heap, 0x1600, timestamp, 5);
-    add_value(heap, 0x3300, samples, 16);
+    add_item(heap, 0x1600, timestamp, 5, true);
+    add_item(heap, 0x3300, samples, 16, true);
     return heap;
 }
 
@@ -114,7 +102,7 @@ static const spt_group_item *find(const char *name)
     return NEW(spt_item_group_find(group, name));
 }
 
-static void look_at_values(void)
+static void check_values(void)
 {
     const spt_group_item *item = find("timestamp");
     REQUIRE(item->has_value && item->is_immediate && item->is_new);
@@ -136,53 +124,44 @@ static void look_at_values(void)
     CHECK(spt_item_group_find(group, "adc") == NULL);
 }
 
-TEST(items_are_found_by_name_with_their_types_and_values)
-{
-    OWN(spt_heap) heap = described();
-    start();
-    CHECK_EQUAL(receive(heap, look_at_values), 0, spt_item_group_size(group), 4);
-}
-
-TEST(where_memory_is_short_a_heap_is_taken_in_as_a_whole_or_not_at_all)
+/* Where memory is short, a heap is taken in as a whole or not at all. */
+TEST(items_are_found_by_name_with_their_types_and_values_once_there_is_memory)
 {
     OWN(spt_heap) heap = described();
     for (failing_at = 1, n_failed = 1; n_failed > 0; failing_at++) {
         start();
-        CHECK_EQUAL(receive(heap, look_at_values), 0, spt_item_group_size(group), 4);
+        CHECK_EQUAL(receive(heap), 0, spt_item_group_size(group), 4);
+        check_values();
     }
     CHECK(failing_at > 10);
     failing_at = 0;
 }
 
-static void look_at_later_values(void)
+TEST(descriptors_are_remembered_and_values_without_one_are_counted)
 {
+    OWN(spt_heap) later = new_heap_as(40, 0);
+    OWN(spt_heap) heap = described();
+    start();
+    add_item(later, 0x1600, timestamp, 5, true);
+    CHECK_EQUAL(receive(later), 1, spt_item_group_size(group), 0); /* nothing is known yet */
+    CHECK_EQUAL(receive(heap), 0);
+    add_item(later, 0x4000, samples, 1, true);
+    CHECK_EQUAL(receive(later), 1);
     const spt_group_item *item = find("timestamp");
     CHECK(item->has_value && !item->is_new && item->immediate == 0x10203);
     CHECK(!find("adc_samples")->has_value);
 }
 
-TEST(descriptors_are_remembered_and_values_without_one_are_counted)
-{
-    OWN(spt_heap) later = new_heap();
-    OWN(spt_heap) heap = described();
-    start();
-    add_value(later, 0x1600, timestamp, 5);
-    CHECK_EQUAL(receive(later, NULL), 1, spt_item_group_size(group), 0); /* nothing is known yet */
-    CHECK_EQUAL(receive(heap, NULL), 0);
-    add_value(later, 0x4000, samples, 1);
-    CHECK_EQUAL(receive(later, look_at_later_values), 1);
-}
-
 TEST(what_is_described_anew_replaces_what_has_its_id_or_name)
 {
     OWN(spt_heap) heap = described();
-    OWN(spt_heap) other = new_heap();
+    OWN(spt_heap) other = new_heap_as(40, 0);
     start();
     add_fields(other, 0x3300, "timestamp", &u40, 1, NULL, 0);
-    CHECK_EQUAL(receive(heap, NULL), 0, receive(other, NULL), 0, spt_item_group_size(group), 3);
+    CHECK_EQUAL(receive(heap), 0, receive(other), 0, spt_item_group_size(group), 3);
     CHECK(spt_item_group_find(group, "adc_samples") == NULL);
     CHECK(find("timestamp")->is_new && find("timestamp")->id == 0x3300);
-    CHECK_EQUAL(receive(other, NULL), 0);
+    CHECK_EQUAL(receive(other), 0);
     CHECK(!find("timestamp")->is_new); /* it is the same */
     CHECK(spt_item_group_at(group, 2) == find("timestamp"));
 }
@@ -202,19 +181,18 @@ TEST(a_header_of_numpy_that_is_none_leaves_the_type_open)
     };
     start();
     for (size_t i = 0; i < LENGTH(headers); i++) {
-        OWN(spt_heap) heap = new_heap();
+        OWN(spt_heap) heap = new_heap_as(40, 0);
         add_header(heap, 0x3300, "x", headers[i]);
-        CHECK_EQUAL(receive(heap, NULL), 0, find("x")->code, 0, find("x")->n_shape, 0);
+        CHECK_EQUAL(receive(heap), 0, find("x")->code, 0, find("x")->n_shape, 0);
     }
 }
 
 /* Values of so many bytes each, inside their pointers and not. */
 static spt_heap *of_lengths(size_t in_pointer, size_t addressed)
 {
-    const spt_item item = {0x3300, samples, addressed, false};
-    spt_heap *heap = new_heap();
-    add_value(heap, 0x1600, samples, in_pointer);
-    REQUIRE(spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+    spt_heap *heap = new_heap_as(40, 0);
+    add_item(heap, 0x1600, samples, in_pointer, true);
+    add_item(heap, 0x3300, samples, addressed, false);
     return heap;
 }
 
@@ -225,23 +203,6 @@ static void describe_both(spt_heap *heap, const spt_field *fields, size_t n_fiel
     static const int64_t three = 3;
     add_fields(heap, 0x1600, "few", &u8, 1, &three, 1);
     add_fields(heap, 0x3300, "many", fields, n_fields, shape, n_shape);
-}
-
-static size_t expected; /* bytes that are taken of the second */
-
-static void look_at_lengths(void)
-{
-    const spt_group_item *few = find("few"), *many = find("many");
-    REQUIRE(few->has_value && many->has_value);
-    CHECK_EQUAL(few->value.length, 3, many->value.length, expected);
-    CHECK_BYTES(few->value.data, samples, 3);
-    CHECK_BYTES(many->value.data, samples, expected);
-}
-
-static void look_at_no_values(void)
-{
-    CHECK_EQUAL(spt_item_group_size(group), 2);
-    CHECK(!spt_item_group_at(group, 0)->has_value && !spt_item_group_at(group, 1)->has_value);
 }
 
 TEST(a_value_has_as_many_bytes_as_its_shape_takes)
@@ -267,8 +228,14 @@ TEST(a_value_has_as_many_bytes_as_its_shape_takes)
         bool good = cases[i].taken != SIZE_MAX;
         start();
         describe_both(heap, cases[i].fields, cases[i].n_fields, cases[i].shape, cases[i].n_shape);
-        expected = cases[i].taken;
-        CHECK_EQUAL(receive(heap, good ? look_at_lengths : look_at_no_values), !good);
+        CHECK_EQUAL(receive(heap), !good);
+        const spt_group_item *few = find("few"), *many = find("many");
+        REQUIRE(few->has_value == good && many->has_value == good);
+        if (!good)
+            continue;
+        CHECK_EQUAL(few->value.length, 3, many->value.length, cases[i].taken);
+        CHECK_BYTES(few->value.data, samples, 3);
+        CHECK_BYTES(many->value.data, samples, cases[i].taken);
     }
 }
 
@@ -279,10 +246,10 @@ TEST(where_headers_give_the_other_byte_order_it_is_the_other_one)
         "{'descr': '>i2', 'fortran_order': False, 'shape': ()}",
     };
     for (size_t i = 0; i < 2; i++) {
-        OWN(spt_heap) heap = new_heap();
+        OWN(spt_heap) heap = new_heap_as(40, 0);
         start_as(SPT_COMPAT_SWAP_ENDIAN);
         add_header(heap, 0x3300, "x", headers[i]);
-        CHECK_EQUAL(receive(heap, NULL), 0, find("x")->little_endian, i == 1);
+        CHECK_EQUAL(receive(heap), 0, find("x")->little_endian, i == 1);
     }
 }
 
@@ -290,13 +257,13 @@ TEST(groups_do_not_grow_without_end)
 {
     start();
     for (uint64_t first = 0x1000; first < 0x3000; first += 0x400) {
-        OWN(spt_heap) heap = new_heap();
+        OWN(spt_heap) heap = new_heap_as(40, 0);
         for (uint64_t id = first; id < first + 0x400; id++) {
             char name[24];
             snprintf(name, sizeof(name), "item %llx", (unsigned long long)id);
             add_fields(heap, id, name, &u40, 1, NULL, 0);
         }
-        CHECK_EQUAL(receive(heap, NULL), 0, spt_item_group_size(group), 512);
+        CHECK_EQUAL(receive(heap), 0, spt_item_group_size(group), 512);
     }
     (void)find("item 1000");
 }

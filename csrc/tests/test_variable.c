@@ -15,9 +15,8 @@ static void check_same(spt_heap *got, spt_heap *expected)
 static void add_expected(spt_heap *heap, const spt_descriptor *descriptor, const void *value,
                          size_t length)
 {
-    spt_item item = {descriptor->id, value, length, true};
     REQUIRE(spt_heap_add_descriptor(heap, descriptor, NULL) == SPT_OK);
-    REQUIRE(spt_heap_add_item(heap, &item, NULL) == SPT_OK);
+    add_item(heap, descriptor->id, value, length, true);
 }
 
 TEST(a_number_in_host_order_is_an_immediate_of_the_flavours_bits)
