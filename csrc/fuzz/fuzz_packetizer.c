@@ -21,7 +21,8 @@ typedef struct item {
 
 typedef struct heap {
     spt_heap *heap;
-    unsigned address_bits, bug_compat;
+    spt_flavour flavour;
+    unsigned address_bits;
     item items[MAX_ITEMS];
     size_t n_items;
     uint8_t *payload;
@@ -66,45 +67,6 @@ static void add_random_item(heap *h, choices *c)
     h->items[h->n_items++] = expected;
 }
 
-/* A descriptor as the specification has it, in the words of this file; returns its bytes. */
-static size_t encode(const heap *h, const spt_descriptor *d, made_packet *made)
-{
-    static const uint64_t ids[] = {0x10, 0x11, 0x13, 0x12, 0x15};
-    static uint8_t payload[3 * MAX_NAME + 8 * 2 * MAX_FIELDS];
-    bool wide = (h->bug_compat & SPT_COMPAT_DESCRIPTOR_WIDTHS) != 0;
-    size_t format_bytes = wide ? 3 : 8 - h->address_bits / 8;
-    size_t shape_bytes = wide ? 7 : h->address_bits / 8;
-    const char *numpy = d->numpy_header != NULL ? d->numpy_header : "";
-    size_t begins[6] = {0};
-    uint8_t *to = payload + strlen(d->name);
-    memcpy(payload, d->name, strlen(d->name));
-    begins[1] = (size_t)(to - payload);
-    memcpy(to, d->description, strlen(d->description));
-    begins[2] = begins[1] + strlen(d->description);
-    to = payload + begins[2];
-    for (size_t i = 0; i < d->n_format; i++) {
-        *to++ = (uint8_t)d->format[i].code;
-        to = make_put(to, d->format[i].bits, format_bytes);
-    }
-    begins[3] = (size_t)(to - payload);
-    for (size_t i = 0; i < d->n_shape; i++) {
-        bool varies = d->shape[i] < 0;
-        *to++ = !varies ? 0 : h->bug_compat & SPT_COMPAT_SHAPE_BIT_1 ? 2 : 1;
-        to = make_put(to, varies ? 0 : (uint64_t)d->shape[i], shape_bytes);
-    }
-    begins[4] = (size_t)(to - payload);
-    memcpy(to, numpy, strlen(numpy));
-    begins[5] = begins[4] + strlen(numpy);
-    const uint64_t own[][2] = {{1, 1}, {2, begins[5]}, {3, 0}, {4, begins[5]}, {0x14, d->id}};
-    make_begin(made, h->address_bits);
-    for (int i = 0; i < 5; i++)
-        make_add(made, true, own[i][0], own[i][1]);
-    for (int i = 0; i < (numpy[0] != '\0' ? 5 : 4); i++)
-        make_add(made, false, ids[i], begins[i]);
-    make_end(made, payload, begins[5]);
-    return made->size;
-}
-
 /* Small numbers and names, which fit; what does not is for the unit tests. */
 static void add_random_descriptor(heap *h, choices *c)
 {
@@ -134,7 +96,8 @@ static void add_random_descriptor(heap *h, choices *c)
         if (shape[i] > 127)
             shape[i] = -1;
     static made_packet encoded;
-    size_t length = encode(h, &d, &encoded);
+    make_descriptor(&encoded, h->flavour, &d);
+    size_t length = encoded.size;
     uint64_t limit = ((uint64_t)1 << h->address_bits) - 1;
     spt_status status = spt_heap_add_descriptor(h->heap, &d, NULL);
     if (status == SPT_ERR_MEMORY && has_failed())
@@ -229,10 +192,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         values[i] = (uint8_t)(i * 7 + i / 256 + 1);
     filled = true;
     heap h = {.address_bits = 8 * (unsigned)(1 + choose(&c, 7))};
-    h.bug_compat = (unsigned)choose(&c, 8);
-    spt_flavour flavour = {(uint8_t)h.address_bits, (uint8_t)h.bug_compat};
+    h.flavour = (spt_flavour){(uint8_t)h.address_bits, (uint8_t)choose(&c, 8)};
     begin_failing(&c);
-    h.heap = spt_heap_create(&flavour, NULL);
+    h.heap = spt_heap_create(&h.flavour, NULL);
     REQUIRE(h.heap != NULL || has_failed());
     if (h.heap == NULL) {
         stop_failing();

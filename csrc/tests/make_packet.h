@@ -93,6 +93,42 @@ static inline void make_end_of(made_packet *p, uint64_t cnt, uint64_t begin, siz
     make_end(p, payload, n);
 }
 
+/* The packet of a descriptor, as the specification has it. */
+static inline void make_descriptor(made_packet *p, spt_flavour flavour, const spt_descriptor *d)
+{
+    static uint8_t payload[1 << 12];
+    bool wide = (flavour.bug_compat & SPT_COMPAT_DESCRIPTOR_WIDTHS) != 0;
+    size_t address_bytes = flavour.heap_address_bits / 8U;
+    const char *numpy = d->numpy_header != NULL ? d->numpy_header : "";
+    uint8_t *description = (uint8_t *)stpcpy((char *)payload, d->name);
+    uint8_t *format = (uint8_t *)stpcpy((char *)description, d->description);
+    uint8_t *shape = format;
+    for (size_t i = 0; i < d->n_format; i++) {
+        *shape++ = (uint8_t)d->format[i].code;
+        shape = make_put(shape, d->format[i].bits, wide ? 3 : 8 - address_bytes);
+    }
+    uint8_t *dtype = shape;
+    for (size_t i = 0; i < d->n_shape; i++) {
+        bool varies = d->shape[i] < 0;
+        *dtype++ = !varies ? 0 : flavour.bug_compat & SPT_COMPAT_SHAPE_BIT_1 ? 2 : 1;
+        dtype = make_put(dtype, varies ? 0 : (uint64_t)d->shape[i], wide ? 7 : address_bytes);
+    }
+    size_t n = (size_t)((uint8_t *)stpcpy((char *)dtype, numpy) - payload);
+    make_begin(p, flavour.heap_address_bits);
+    make_add(p, true, 1, 1);
+    make_add(p, true, 2, n);
+    make_add(p, true, 3, 0);
+    make_add(p, true, 4, n);
+    make_add(p, true, 0x14, d->id);
+    make_add(p, false, 0x10, 0);
+    make_add(p, false, 0x11, (uint64_t)(description - payload));
+    make_add(p, false, 0x13, (uint64_t)(format - payload));
+    make_add(p, false, 0x12, (uint64_t)(shape - payload));
+    if (numpy[0] != '\0')
+        make_add(p, false, 0x15, (uint64_t)(dtype - payload));
+    make_end(p, payload, n);
+}
+
 /* Packets one after the other, as they come. */
 enum { SERIES_BYTES = 1 << 22, SERIES_PACKETS = 4096 };
 

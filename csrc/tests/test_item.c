@@ -27,19 +27,6 @@ TEST(compatibility_bits_are_0_to_7)
     CHECK_EQUAL(flavour.bug_compat, 5);
 }
 
-TEST(ids_have_63_bits_less_those_of_the_address)
-{
-    static const struct {
-        uint8_t bits;
-        uint64_t largest;
-    } cases[] = {{8, 0x7fffffffffffff}, {40, 0x7fffff}, {48, 0x7fff}, {56, 0x7f}};
-    for (size_t i = 0; i < LENGTH(cases); i++) {
-        spt_flavour flavour = {cases[i].bits, 0};
-        CHECK_EQUAL(spti_check_id(&flavour, cases[i].largest, NULL), SPT_OK);
-        CHECK_EQUAL(spti_check_id(&flavour, cases[i].largest + 1, NULL), SPT_ERR_ARGUMENT);
-    }
-}
-
 static const spt_field one_u8 = {'u', 8};
 static const int64_t three_by_any[] = {3, -1};
 static const spt_descriptor example = {
@@ -87,45 +74,20 @@ TEST(a_descriptor_is_a_packet_of_nine_items)
     check_encoding((spt_flavour){40, 0}, &example, expected, sizeof(expected));
 }
 
-/* Begin the packet of a descriptor with so many bytes; its strings begin at 0 and there. */
-static void begin_expected(unsigned bits, uint64_t length, uint64_t id, uint64_t description,
-                           uint64_t format, uint64_t shape)
-{
-    const uint64_t own[] = {1, length, 0, length};
-    make_begin(&made, bits);
-    for (uint64_t i = 0; i < 4; i++)
-        make_add(&made, true, i + 1, own[i]);
-    make_add(&made, true, 0x14, id);
-    make_add(&made, false, 0x10, 0);
-    make_add(&made, false, 0x11, description);
-    make_add(&made, false, 0x13, format);
-    make_add(&made, false, 0x12, shape);
-}
-
-TEST(the_flavour_gives_the_widths_of_format_and_shape)
-{
-    begin_expected(48, 22, 0x1234, 2, 5, 8);
-    make_end(&made, "abcdeu\0\10\0\0\0\0\0\0\3\1\0\0\0\0\0", 22);
-    check_encoding((spt_flavour){48, 0}, &example, made.bytes, made.size);
-}
-
-TEST(compatibility_widens_fields_and_marks_variable_by_2)
-{
-    const spt_flavour old = {48, SPT_COMPAT_DESCRIPTOR_WIDTHS | SPT_COMPAT_SHAPE_BIT_1};
-    begin_expected(48, 25, 0x1234, 2, 5, 9);
-    make_end(&made, "abcdeu\0\0\10\0\0\0\0\0\0\0\3\2\0\0\0\0\0\0", 25);
-    check_encoding(old, &example, made.bytes, made.size);
-}
-
-TEST(a_numpy_header_is_a_tenth_item)
+TEST(a_descriptor_has_the_widths_of_its_flavour_and_compatibility)
 {
     static const int64_t five[] = {5};
-    static const spt_descriptor descriptor = {0x11,          "n",         "", .numpy_header = "{}",
-                                              .shape = five, .n_shape = 1};
-    begin_expected(40, 9, 0x11, 1, 1, 1); /* description and format are empty */
-    make_add(&made, false, 0x15, 7);
-    make_end(&made, "n\0\0\0\0\0\5{}", 9);
-    check_encoding((spt_flavour){40, 0}, &descriptor, made.bytes, made.size);
+    const spt_descriptor all[] = {
+        example,
+        {0x11, "n", "", .numpy_header = "{}", .shape = five, .n_shape = 1},
+    };
+    for (int bits = 40; bits <= 48; bits += 8)
+        for (int compat = 0; compat < 4; compat++)
+            for (size_t i = 0; i < LENGTH(all); i++) {
+                spt_flavour flavour = {(uint8_t)bits, (uint8_t)compat};
+                make_descriptor(&made, flavour, &all[i]);
+                check_encoding(flavour, &all[i], made.bytes, made.size);
+            }
 }
 
 static spt_status encode(uint8_t bits, uint8_t compat, spt_descriptor descriptor)
