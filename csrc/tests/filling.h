@@ -53,6 +53,29 @@ static inline void begin_filling(bool has_threads, size_t room, size_t n_free, s
     begin_rings(room, n_free);
 }
 
+/* Where a heap belongs, for streams that ask of each its TIMESTAMP. */
+static inline void place_by_timestamp(spt_place_data *data, size_t size, void *user)
+{
+    (void)size, (void)user;
+    uint64_t n = (uint64_t)data->items[0];
+    data->chunk_id = (int64_t)(n / HEAPS);
+    data->heap_index = n % HEAPS;
+    data->heap_offset = n % HEAPS * HEAP;
+}
+
+static inline spt_chunk_config chunks_by_timestamp(size_t max_chunks)
+{
+    static const uint64_t id = TIMESTAMP;
+    return (spt_chunk_config){
+        .place = place_by_timestamp,
+        .items = &id,
+        .n_items = 1,
+        .max_chunks = max_chunks,
+        .data_ring = data_ring,
+        .free_ring = free_ring,
+    };
+}
+
 /* ---- Packets --------------------------------------------------------------------------------- */
 
 /* Half of a heap: the first one, or the second. */

@@ -24,11 +24,7 @@ static bool lossless(void)
 
 /* ---- Groups ---------------------------------------------------------------------------------- */
 
-static void end_spt_chunk_group(spt_chunk_group **it)
-{
-    spt_chunk_group_destroy(*it);
-    *it = NULL;
-}
+OWNED(spt_chunk_group)
 
 static void finish(void)
 {
@@ -38,28 +34,10 @@ static void finish(void)
         packets[i].n = 0;
 }
 
-static void place(spt_place_data *data, size_t size, void *user)
-{
-    (void)size;
-    (void)user;
-    uint64_t n = (uint64_t)data->items[0];
-    data->chunk_id = (int64_t)(n / MEMBERS);
-    data->heap_index = n % MEMBERS;
-    data->heap_offset = n % MEMBERS * HEAP;
-}
-
-static const uint64_t timestamp_id = TIMESTAMP;
-
-static spt_chunk_config of_chunks(size_t max_chunks)
-{
-    return (spt_chunk_config){
-        .place = place, .items = &timestamp_id, .n_items = 1, .max_chunks = max_chunks};
-}
-
 static spt_recv_stream *add_member(size_t max_chunks, spt_error *err)
 {
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    spt_chunk_config how = of_chunks(max_chunks);
+    spt_chunk_config how = chunks_by_timestamp(max_chunks);
     return spt_chunk_group_add(group, reads, &config, &how, err);
 }
 
@@ -323,7 +301,7 @@ TEST(what_cannot_be_is_refused_in_words)
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "max_chunks", add_member(0, &err));
     OWN(spt_thread_pool) small = new_pool(1);
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    spt_chunk_config how = of_chunks(1);
+    spt_chunk_config how = chunks_by_timestamp(1);
     members[1] = NEW(spt_chunk_group_add(group, small, &config, &how, NULL));
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "1 threads for 2 streams",
                   spt_chunk_group_add(group, small, &config, &how, &err));
