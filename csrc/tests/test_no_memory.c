@@ -6,7 +6,7 @@
 #include "failing.h"
 #include "support.h"
 
-enum { VALUES = 40, SIZE = 3000, HEAPS = 3, ROOM = 1 << 20, LOOPBACK_PORTS = 2, TRIES = 3 };
+enum { VALUES = 40, SIZE = 3000, HEAPS = 3, ROOM = 1 << 20, TRIES = 3 };
 
 /* Do it until there is memory for it, which is before long; each time that there is not is said. */
 #define MADE(it, call)                                                                             \
@@ -27,7 +27,16 @@ static void there_was_none(spt_status status, int tries)
     err = (spt_error){0};
 }
 
-/* Do something with each of its allocations failing, one at a time; then with every n-th. */
+/* TEST_SHORT(what_is_done) { ... } is done with each of its allocations failing, one at a time;
+ * then with every n-th. */
+#define TEST_SHORT(name)                                                                           \
+    static void do_##name(void);                                                                   \
+    TEST(name)                                                                                     \
+    {                                                                                              \
+        run_short(do_##name);                                                                      \
+    }                                                                                              \
+    static void do_##name(void)
+
 static void run_short(void (*something)(void))
 {
     long n = 0;
@@ -53,14 +62,8 @@ static spt_heap *make_heap(void)
 {
     static const int16_t samples[50];
     const spt_variable variables[] = {
-        {.id = 0x1000,
-         .name = "a",
-         .description = "",
-         .type = SPT_INT16,
-         .value = samples,
-         .n_shape = 1,
-         .shape = {50}},
-        {.id = 0x1001, .name = "b", .description = "", .type = SPT_INT16, .value = samples},
+        {0x1000, "a", "", SPT_INT16, samples, 1, {50}},
+        {0x1001, "b", "", SPT_INT16, samples, 0, {0}},
     };
     spt_heap *heap;
     MADE(heap, spt_heap_create(NULL, &err));
@@ -118,30 +121,7 @@ TEST(what_is_sent_is_the_same_whichever_allocation_fails)
     run_short(send_into_memory);
 }
 
-static void send_to_sockets(void)
-{
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.poll = true;
-    spt_endpoint nobody[] = {{"127.0.0.1", 9}, {"127.0.0.1", 10}};
-    OWN(spt_heap) heap = make_heap();
-    for (int zero_copy = 0; zero_copy < 2; zero_copy++) {
-        spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
-        udp.zero_copy = zero_copy;
-        spt_stream *stream; /* which has no thread */
-        MADE(stream, spt_stream_create_udp(NULL, nobody, LOOPBACK_PORTS, &config, &udp, &err));
-        spt_completion done = {0};
-        REQUIRE(spt_stream_send_heap(stream, heap, &done, NULL) == SPT_OK);
-        CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
-        spt_stream_destroy(stream);
-    }
-}
-
-TEST(streams_to_sockets_are_made_whichever_allocation_fails)
-{
-    run_short(send_to_sockets);
-}
-
-static void send_in_the_process(void)
+TEST_SHORT(what_is_sent_in_the_process_is_counted_whichever_allocation_fails)
 {
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     spt_inproc_queue *queue;
@@ -165,26 +145,27 @@ static void send_in_the_process(void)
     spt_recv_stream_destroy(receiver);
 }
 
-TEST(what_is_sent_in_the_process_is_counted_whichever_allocation_fails)
-{
-    run_short(send_in_the_process);
-}
-
-static void send_over_tcp(void)
+TEST_SHORT(streams_to_sockets_are_made_whichever_allocation_fails)
 {
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    spt_endpoint there = {.host = "127.0.0.1"};
-    spt_stream *stream;
+    spt_endpoint to[] = {{"127.0.0.1", 9}, {"127.0.0.1", 10}};
     OWN(spt_heap) heap = make_heap();
-    OWN_FD int listening = listen_for_connections(&there.port, 2 * TRIES);
-    MADE(stream, spt_stream_create_tcp(NULL, &there, &config, NULL, &err));
+    spt_stream *stream; /* which has no thread */
+    for (int zero_copy = 0; zero_copy < 2; zero_copy++) {
+        spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
+        config.poll = true;
+        udp.zero_copy = zero_copy;
+        MADE(stream, spt_stream_create_udp(NULL, to, LENGTH(to), &config, &udp, &err));
+        spt_completion done = {0};
+        REQUIRE(spt_stream_send_heap(stream, heap, &done, NULL) == SPT_OK);
+        CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
+        spt_stream_destroy(stream);
+    }
+    config.poll = false;
+    OWN_FD int listening = listen_for_connections(&to[0].port, 2 * TRIES);
+    MADE(stream, spt_stream_create_tcp(NULL, to, &config, NULL, &err));
     CHECK(send_heaps(stream, heap));
     spt_stream_destroy(stream);
-}
-
-TEST(connections_are_made_whichever_allocation_fails)
-{
-    run_short(send_over_tcp);
 }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
@@ -204,7 +185,7 @@ static void get_all(spt_recv_stream *stream)
     CHECK(account.heaps_complete == HEAPS || has_failed());
 }
 
-static void receive_into_a_pool(void)
+TEST_SHORT(what_is_received_is_whole_whichever_allocation_fails)
 {
     spt_thread_pool *threads;
     spt_memory_pool *pool;
@@ -227,7 +208,7 @@ static void receive_into_a_pool(void)
     spt_thread_pool_destroy(threads);
 }
 
-static void receive_over_tcp(void)
+TEST_SHORT(what_comes_through_a_connection_is_whole_whichever_allocation_fails)
 {
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_recv_stream *stream;
@@ -243,22 +224,12 @@ static void receive_over_tcp(void)
     spt_recv_stream_destroy(stream);
 }
 
-TEST(what_comes_through_a_connection_is_whole_whichever_allocation_fails)
-{
-    run_short(receive_over_tcp);
-}
-
-TEST(what_is_received_is_whole_whichever_allocation_fails)
-{
-    run_short(receive_into_a_pool);
-}
-
 static void refuse(spt_place_data *data, size_t size, void *user)
 {
     (void)data, (void)size, (void)user;
 }
 
-static void make_receivers_of_chunks(void)
+TEST_SHORT(receivers_of_chunks_are_made_whichever_allocation_fails)
 {
     spt_thread_pool *pool;
     spt_recv_stream *stream;
@@ -275,9 +246,4 @@ static void make_receivers_of_chunks(void)
     spt_chunk_ring_destroy(how.data_ring);
     spt_chunk_ring_destroy(how.free_ring);
     spt_thread_pool_destroy(pool);
-}
-
-TEST(receivers_of_chunks_are_made_whichever_allocation_fails)
-{
-    run_short(make_receivers_of_chunks);
 }
