@@ -17,44 +17,7 @@ TEST(a_wrong_flavour_makes_no_heap)
     spt_heap_destroy(NULL);
 }
 
-TEST(addresses_accumulate_in_the_order_of_adding)
-{
-    static const uint8_t value[100];
-    OWN(spt_heap) heap = new_heap_as(40, 0);
-    CHECK_EQUAL(add(heap, 0x1000, value, 100, false), SPT_OK);
-    CHECK_EQUAL(add(heap, 0x1001, value, 0, false), SPT_OK);
-    CHECK_EQUAL(add(heap, 0x1002, value, 4, true), SPT_OK);
-    CHECK_EQUAL(add(heap, 0x1003, value, 7, false), SPT_OK);
-    CHECK_EQUAL(heap->n_items, 4, heap->items[0].address, 0, heap->items[1].address, 100);
-    CHECK(heap->items[2].immediate);
-    CHECK_EQUAL(heap->items[3].address, 100, heap->payload_length, 107);
-    CHECK(heap->items[0].value == value);
-}
-
-TEST(what_fits_the_address_bits_may_be_an_immediate)
-{
-    static const uint8_t value[8];
-    for (uint8_t bits = 8; bits <= 56; bits = (uint8_t)(bits + 8)) {
-        OWN(spt_heap) heap = new_heap_as(bits, 0);
-        CHECK_EQUAL(spt_heap_flavour(heap).heap_address_bits, bits);
-        CHECK_EQUAL(add(heap, 0x11, value, bits / 8U, true), SPT_OK);
-        CHECK_EQUAL(add(heap, 0x11, value, bits / 8U + 1, true), SPT_OK);
-        CHECK_EQUAL(add(heap, 0x11, value, 1, false), SPT_OK);
-        CHECK(heap->items[0].immediate);
-        CHECK(!heap->items[1].immediate);
-        CHECK(!heap->items[2].immediate);
-    }
-}
-
-TEST(an_id_beyond_the_flavour_is_refused)
-{
-    OWN(spt_heap) heap = new_heap_as(40, 0);
-    CHECK_EQUAL(add(heap, 0x7fffff, "v", 1, false), SPT_OK);
-    CHECK_EQUAL(add(heap, 0x800000, "v", 1, false), SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(heap->n_items, 1, heap->payload_length, 1);
-}
-
-TEST(ids_of_the_protocol_are_refused)
+TEST(ids_of_the_protocol_and_beyond_the_flavour_are_refused)
 {
     OWN(spt_heap) heap = new_heap_as(40, 0);
     spt_descriptor descriptor = {.name = "", .description = ""};
@@ -63,6 +26,7 @@ TEST(ids_of_the_protocol_are_refused)
         CHECK_REFUSED(SPT_ERR_ARGUMENT, "0x0 to 0x6 are the protocol's own",
                       spt_heap_add_descriptor(heap, &descriptor, &err));
     }
+    CHECK_EQUAL(add(heap, 0x800000, "v", 1, false), SPT_ERR_ARGUMENT); /* beyond the flavour */
     CHECK_EQUAL(heap->n_items, 0);
     CHECK_EQUAL(add(heap, 7, "v", 1, true), SPT_OK);
     CHECK_EQUAL(spt_heap_add_descriptor(heap, &descriptor, NULL), SPT_OK);

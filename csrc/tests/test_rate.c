@@ -90,18 +90,6 @@ TEST(a_late_sender_catches_up_at_no_more_than_the_ratio)
     CHECK(before - start_ns + MS >= n * (uint64_t)MS - MS);
 }
 
-TEST(a_ratio_of_one_never_catches_up)
-{
-    spt_rate r = limiter(1e6, PACKET, 1, start_ns);
-    uint64_t now = send_after(&r, start_ns, PACKET);
-    now = send_after(&r, now + 50000000, PACKET);
-    for (int i = 0; i < 100; i++) {
-        uint64_t at = send_after(&r, now, PACKET);
-        CHECK_EQUAL(at - now, MS);
-        now = at;
-    }
-}
-
 TEST(idle_time_earns_no_credit)
 {
     spt_rate r = limiter(1e6, PACKET, 10, start_ns);

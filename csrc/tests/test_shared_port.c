@@ -113,17 +113,6 @@ TEST(a_socket_that_is_not_read_drops_and_the_others_do_not)
     CHECK(stats_of(receivers[SOCKETS - 1]).sockets.dropped > 0);
 }
 
-TEST(the_flows_of_a_socket_that_is_closed_go_to_the_others)
-{
-    begin(0);
-    spt_stream *flow = flow_to(0);
-    send_and_wait(flow, heap, -1); /* which is lost with it */
-    spt_recv_stream_stop(receivers[0]);
-    send_and_wait(flow, heap, -1);
-    CHECK_EQUAL(take(receivers[0]), 0, take(receivers[1]), 1);
-    CHECK_EQUAL(whose(flow), 1);
-}
-
 TEST(a_stream_that_has_ended_by_itself_keeps_its_flows)
 {
     begin(0);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of the stream: queue, completions, groups, and giving up. */
-#include "sending.h"
-
+#include "../src/clock.h"
 #include "reader.h"
+#include "sending.h"
 
 #include <errno.h>
 #include <math.h>
-#include <time.h>
 
 enum { LONG = 3000, MANY = 20000 };
 
@@ -68,27 +67,6 @@ static spt_status send_as(int i, int64_t as, size_t substream, double rate)
 {
     const spt_heap_reference one = {heap, as, substream, rate};
     return spt_stream_send_heaps(stream, &one, 1, SPT_GROUP_SERIAL, &sent[i], NULL);
-}
-
-TEST(a_completion_tells_status_and_bytes)
-{
-    begin(with_heaps(1), 100);
-    CHECK(spt_completion_done(&sent[0])); /* never used is as good as complete */
-    CHECK_EQUAL(wait_for(0, -1), SPT_OK, send_heap(0), SPT_OK, wait_for(0, -1), SPT_OK);
-    CHECK_EQUAL(sent[0].bytes, 148, spt_heap_in_flight(heap), 0);
-}
-
-TEST(slots_are_used_again_and_again)
-{
-    for (size_t max_heaps = 1; max_heaps <= 5; max_heaps++) {
-        begin(with_heaps(max_heaps), 1);
-        for (size_t i = 0; i < MANY; i++) {
-            CHECK_EQUAL(wait_for((int)(i % max_heaps), -1), SPT_OK);
-            REQUIRE(send_heap((int)(i % max_heaps)) == SPT_OK);
-        }
-        CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
-        CHECK_EQUAL(spt_stream_memory(stream, NULL, 0), MANY * 49, stats().heaps, MANY);
-    }
 }
 
 TEST(counts_follow_the_sequence_and_explicit_ones_do_not_move_it)
@@ -357,17 +335,10 @@ TEST(the_timeline_keeps_the_last_heaps_in_order)
     }
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* A stream with a rate looks at the clock before each burst, unless sleep ended too late. */
 TEST(time_spent_looking_is_counted_where_it_is_spent)
 {
-    uint64_t begin_ns = now_ns();
+    uint64_t begin_ns = spti_now_ns();
     spt_stream_config config = with_heaps(1);
     config.rate = 1e6;
     config.burst_size = 1;
@@ -378,7 +349,7 @@ TEST(time_spent_looking_is_counted_where_it_is_spent)
         send_and_wait(stream, heap, -1);
         now = stats();
     }
-    uint64_t elapsed_ns = now_ns() - begin_ns;
+    uint64_t elapsed_ns = spti_now_ns() - begin_ns;
     CHECK(now.looking_ns < elapsed_ns && now.waiting_looking_ns < elapsed_ns);
     CHECK(pool != NULL || now.looking_ns == 0);
 }

@@ -79,18 +79,6 @@ TEST(what_was_sent_first_is_there_for_a_receiver_that_comes_later)
     CHECK_EQUAL(stats_of(receiver).account.packets, stats_of_sender(sender).packets);
 }
 
-TEST(a_receiver_that_waits_gets_what_comes_later)
-{
-    begin(0, 0);
-    receiver = new_reader();
-    spt_received_heap *got;
-    CHECK_EQUAL(spt_recv_stream_get(receiver, 1000000, &got), SPT_PENDING);
-    for (int i = 0; i < HEAPS; i++) {
-        send_and_wait(sender, heap, -1);
-        CHECK_EQUAL(get_heaps(receiver, 1), 1);
-    }
-}
-
 static void *send_many(void *stream)
 {
     for (int i = 0; i < HEAPS; i++)
