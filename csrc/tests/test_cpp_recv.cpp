@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#define CHECK_CASES "", ", without a thread"
-
 #include "support.hpp"
 
 #include <array>
@@ -10,12 +8,6 @@ using namespace std::chrono_literals;
 
 namespace
 {
-
-/* Who reads: threads, or in the other case nobody by itself. */
-spt::worker reader(const spt::thread_pool &threads)
-{
-    return check_case == 0 ? spt::worker(threads) : spt::no_thread;
-}
 
 /* Send heaps, numbered, of which the first one is described or none; and then the end. */
 void send_all(spt::stream &stream, std::size_t n, bool described)
@@ -87,7 +79,7 @@ TEST(heaps_come_back_through_a_socket_which_no_other_may_have)
     const spt::thread_pool threads;
     spt::recv_config config;
     config.ring_heaps = 16;
-    spt::recv_stream receiver(reader(threads), config), other(reader(threads));
+    spt::recv_stream receiver(threads, config), other(threads);
     CHECK_EQUAL(receiver.port(), 0);
     receiver.add_udp({"127.0.0.1", 0});
     const spt::endpoint same = {"127.0.0.1", receiver.port()};
@@ -97,7 +89,7 @@ TEST(heaps_come_back_through_a_socket_which_no_other_may_have)
     CHECK(!receiver.get_heap());
     CHECK_EQUAL(receiver.stats().sockets.dropped, 0, receiver.stats().account.heaps_complete, 3);
 
-    receiver = spt::recv_stream(reader(threads));
+    receiver = spt::recv_stream(threads);
     receiver.add_udp(same);
     const spt::failure failure = thrown([&] { other.add_udp(same); });
     CHECK_EQUAL(failure.status, SPT_ERR_SYSTEM, failure.sys_errno, EADDRINUSE);
@@ -109,10 +101,9 @@ TEST(heaps_come_back_through_a_socket_which_no_other_may_have)
 
 TEST(heaps_are_waited_for_for_some_time)
 {
-    const spt::thread_pool threads;
     spt::recv_config config;
     config.explicit_start = true;
-    spt::recv_stream stream(reader(threads), config);
+    spt::recv_stream stream(spt::no_thread, config);
     const std::vector<std::byte> bytes = packets(1);
     stream.add_memory(bytes);
     spt::received_heap heap;
@@ -158,9 +149,8 @@ TEST(heaps_come_through_a_connection)
 TEST(a_heap_is_moved_and_given_back_once)
 {
     static_assert(!std::is_copy_constructible_v<spt::received_heap>);
-    const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(3);
-    spt::recv_stream stream(reader(threads));
+    spt::recv_stream stream(spt::no_thread);
     stream.add_memory(bytes);
     spt::received_heap one = stream.get_heap(), other = std::move(one);
     CHECK(!one && other && other->cnt == 1);
@@ -174,9 +164,8 @@ TEST(a_heap_is_moved_and_given_back_once)
 
 TEST(items_are_listed_where_there_is_room)
 {
-    const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(1, false);
-    spt::recv_stream stream(reader(threads));
+    spt::recv_stream stream(spt::no_thread);
     stream.add_memory(bytes);
     const spt::received_heap heap = stream.get_heap();
     std::vector<spt::received_item> room(heap->n_pointers);
@@ -194,8 +183,7 @@ TEST(values_of_another_type_are_refused)
                                    spt::array(0x1001, "offsets", "", offsets)};
     sender.send(spt::heap(items));
     const std::vector<std::byte> bytes = sent_to(sender);
-    const spt::thread_pool threads;
-    spt::recv_stream stream(reader(threads));
+    spt::recv_stream stream(spt::no_thread);
     stream.add_memory(bytes);
     const spt::received_heap heap = stream.get_heap();
     spt::item_group group;
@@ -215,7 +203,6 @@ TEST(values_of_another_type_are_refused)
 
 TEST(heaps_are_kept_in_a_pool_and_in_mapped_memory)
 {
-    const spt::thread_pool threads;
     const std::vector<std::byte> bytes = packets(10);
     spt::memory_pool_config sizes;
     sizes.upper = 2 * n_samples;
@@ -224,14 +211,14 @@ TEST(heaps_are_kept_in_a_pool_and_in_mapped_memory)
     spt::recv_config config;
     config.heaps.memory = pool.memory();
     {
-        spt::recv_stream stream(reader(threads), config);
+        spt::recv_stream stream(spt::no_thread, config);
         stream.add_memory(bytes);
         CHECK_EQUAL(check_heaps(stream), 10);
     }
     CHECK(pool.stats().gets >= 10 && pool.stats().in_use == 0);
     const spt::mmap_config mapping;
     config.heaps.memory = spt::mmap_memory(mapping);
-    spt::recv_stream stream(reader(threads), config);
+    spt::recv_stream stream(spt::no_thread, config);
     stream.add_memory(bytes);
     CHECK_EQUAL(check_heaps(stream), 10);
     spt::memory_pool_config wrong;
@@ -266,7 +253,7 @@ template <class Place> static void check_chunks(spt::worker who, Place &where)
     CHECK_EQUAL(n, 2, stream.chunk_stats().chunks, 2);
 }
 
-TEST_ONCE(functions_and_function_objects_say_where_heaps_belong)
+TEST(functions_and_function_objects_say_where_heaps_belong)
 {
     std::size_t n = 0;
     auto counting = [&](spt::place_data &data) {
@@ -290,7 +277,7 @@ template <class T>
 concept can_be_taken_in =
     requires(spt::item_group &group, T heap) { group.update(std::forward<T>(heap)); };
 
-TEST_ONCE(temporaries_are_refused_when_compiling)
+TEST(temporaries_are_refused_when_compiling)
 {
     static_assert(can_place<void (&)(spt::place_data &)>);
     static_assert(can_be_read<std::vector<char> &> && !can_be_read<std::vector<char>>);
@@ -304,7 +291,7 @@ TEST_ONCE(temporaries_are_refused_when_compiling)
     (void)lambda;
 }
 
-TEST_ONCE(a_ring_of_chunks_is_as_in_c)
+TEST(a_ring_of_chunks_is_as_in_c)
 {
     spt::chunk_ring ring(1);
     std::array<std::int16_t, 4> samples{};

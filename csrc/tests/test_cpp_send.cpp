@@ -147,8 +147,7 @@ TEST(all_ways_to_send_have_the_same_bytes_and_ask_for_no_memory)
 TEST(groups_take_heaps_vectors_and_arrays)
 {
     state s, t;
-    const spt::thread_pool threads;
-    spt::memory_stream stream(threads);
+    spt::memory_stream stream(spt::no_thread);
     const std::vector<spt::heap_reference> many{s.heap, {t.heap, 7, 0, 0.0}};
     const std::uint64_t bytes = stream.send(many);
     CHECK_EQUAL(stream.send({s.heap, t.heap}, SPT_GROUP_SERIAL), bytes);
@@ -232,12 +231,11 @@ TEST(items_and_descriptors_are_as_in_c)
 
 TEST(an_error_has_status_errno_and_text_of_c)
 {
-    const spt::thread_pool threads;
-    CHECK_THROWS(SPT_ERR_ARGUMENT, "port 0", spt::udp_stream(threads, {{"127.0.0.1", 0}}));
+    CHECK_THROWS(SPT_ERR_ARGUMENT, "port 0", spt::udp_stream(spt::no_thread, {{"127.0.0.1", 0}}));
     CHECK_THROWS(SPT_ERR_ARGUMENT, "", spt::heap({41, 0}));
 
     /* Nobody may send to all there are without asking to. */
-    spt::udp_stream stream(threads, {{"255.255.255.255", 9}});
+    spt::udp_stream stream(spt::no_thread, {{"255.255.255.255", 9}});
     const std::vector<std::int8_t> values(100);
     const spt::heap heap(spt::array(0x1000, "values", "", values), SPT_VALUES);
     const spt::failure refused = thrown([&] { stream.send(heap); });
@@ -251,10 +249,9 @@ TEST(an_error_has_status_errno_and_text_of_c)
 TEST(a_queue_that_is_full_throws_nothing_where_it_was_tried)
 {
     state s;
-    const spt::thread_pool threads;
     spt::stream_config config = slow();
     config.max_heaps = 1;
-    spt::memory_stream full(threads, config);
+    spt::memory_stream full(spt::no_thread, config);
     REQUIRE(full.try_async_send(s.heap, s.sent, s.why));
     spt::completion other;
     CHECK(!full.try_async_send({s.heap}, SPT_GROUP_SERIAL, other, s.why));
@@ -304,8 +301,7 @@ TEST(a_completion_that_is_destroyed_waits)
 TEST(a_completion_is_waited_for_for_some_time_or_given_up)
 {
     state s;
-    const spt::thread_pool threads;
-    spt::memory_stream stream(threads, slow());
+    spt::memory_stream stream(spt::no_thread, slow());
     stream.async_send(s.heap, s.sent);
     CHECK(!s.sent.wait_for(1ms));
     CHECK(!stream.flush_for(0s));
@@ -364,8 +360,7 @@ TEST(a_coroutine_is_thrown_what_went_wrong)
     config.poll = true;
     state s;
     bool stopped = false;
-    const spt::thread_pool threads;
-    spt::memory_stream stream(threads, config);
+    spt::memory_stream stream(spt::no_thread, config);
     const task waits = expect_stop(stream, s, stopped);
     CHECK_THROWS(SPT_ERR_ARGUMENT, "async_send", stream.send(s.heap)); /* nobody would poll */
     stream.stop();
@@ -414,10 +409,9 @@ TEST(a_coroutine_that_is_destroyed_while_it_waits_is_not_resumed)
 
 TEST(a_stream_knows_its_counts_and_times)
 {
-    const spt::thread_pool threads;
     spt::stream_config config;
     config.timeline = 2;
-    spt::memory_stream stream(threads, config);
+    spt::memory_stream stream(spt::no_thread, config);
     stream.set_cnt_sequence(10, 5);
     state s;
     for (int i = 0; i < 3; i++)
