@@ -36,8 +36,11 @@ static void put(uint64_t number, size_t n)
     size += n;
 }
 
-static void put_interface(unsigned link, unsigned snaplen)
+/* The beginning of a section, and its interface. */
+static void put_section(unsigned link, unsigned snaplen)
 {
+    put(0x0a0d0d0a, 4), put(28, 4), put(0x1a2b3c4d, 4), put(1, 2), put(0, 2);
+    put(UINT64_MAX, 8), put(28, 4);
     put(1, 4), put(20, 4), put(link, 2), put(0, 2), put(snaplen, 4), put(20, 4);
 }
 
@@ -48,9 +51,7 @@ static void begin_file(bool ng, bool little, uint32_t magic, unsigned link)
         put(magic, 4), put(2, 2), put(4, 2), put(0, 8), put(65535, 4), put(link, 4);
         return;
     }
-    put(0x0a0d0d0a, 4), put(28, 4), put(0x1a2b3c4d, 4), put(1, 2), put(0, 2);
-    put(UINT64_MAX, 8), put(28, 4);
-    put_interface(link, 0);
+    put_section(link, 0);
 }
 
 /* The frame, of which so many bytes were captured. */
@@ -147,12 +148,9 @@ static made_packet packet;
 
 static void make_heap(uint64_t cnt)
 {
-    uint8_t payload[PAYLOAD];
-    for (size_t i = 0; i < PAYLOAD; i++)
-        payload[i] = byte_of(cnt, i);
     make_part(&packet, cnt, PAYLOAD, 0, PAYLOAD);
     make_add(&packet, false, 0x1000, 0);
-    make_end(&packet, payload, PAYLOAD);
+    make_end_of(&packet, cnt, 0, PAYLOAD);
 }
 
 /* A frame with a heap in a packet. */
@@ -165,6 +163,13 @@ static void make_frame(size_t link, bool is_ipv6, bool extended, unsigned port, 
     else
         add_ipv4(extended ? 3 : 0, 17, 0, 8 + packet.size);
     add_udp(port, packet.bytes, packet.size);
+}
+
+/* The same in the file, all of it. */
+static void put_heap(size_t link, bool is_ipv6, bool extended, unsigned port, uint64_t cnt)
+{
+    make_frame(link, is_ipv6, extended, port, cnt);
+    put_frame(frame_size);
 }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */
@@ -216,10 +221,8 @@ TEST(heaps_are_found_in_frames_of_every_kind_in_files_of_both_formats_and_byte_o
         for (unsigned i = 0; i < 6; i++) {
             begin_file(i >= 4, i % 2 == 0, magics[i / 2 % 2], links[link].link);
             uint64_t n = 0;
-            for (unsigned j = 0; j < 4; j++) {
-                make_frame(link, j / 2, j % 2, 8888, ++n);
-                put_frame(frame_size);
-            }
+            for (unsigned j = 0; j < 4; j++)
+                put_heap(link, j / 2, j % 2, 8888, ++n);
             CHECK_EQUAL(heaps_of_file(NULL), n, counts().frames, n, counts().others, 0);
         }
     }
@@ -229,14 +232,10 @@ TEST(blocks_that_are_none_of_frames_are_passed_by_and_sections_have_interfaces_o
 {
     begin_file(true, true, 0, 276);
     put(5, 4), put(16, 4), put(0, 4), put(16, 4);
-    make_frame(4, false, false, 8888, 1);
-    put_frame(frame_size);
+    put_heap(4, false, false, 8888, 1);
     is_little = false;
-    put(0x0a0d0d0a, 4), put(28, 4), put(0x1a2b3c4d, 4), put(1, 2), put(0, 2);
-    put(UINT64_MAX, 8), put(28, 4);
-    put_interface(1, 70); /* simple blocks have no more of a frame than the interface captures */
-    make_frame(0, false, false, 8888, 2);
-    put_frame(frame_size);
+    put_section(1, 70); /* simple blocks have no more of a frame than the interface captures */
+    put_heap(0, false, false, 8888, 2);
     put(3, 4), put(16 + 72, 4), put(frame_size, 4);
     memcpy(file + size, frame, 72);
     size += 72;
@@ -297,10 +296,8 @@ TEST(a_filter_takes_what_comes_from_or_goes_to_ports_and_addresses)
         {"src host fd00::2", 0},
     };
     begin_file(false, true, 0xa1b2c3d4, 1);
-    for (unsigned i = 0; i < 3; i++) {
-        make_frame(0, i == 2, false, i == 1 ? 8889 : 8888, 1 + i);
-        put_frame(frame_size);
-    }
+    for (unsigned i = 0; i < 3; i++)
+        put_heap(0, i == 2, false, i == 1 ? 8889 : 8888, 1 + i);
     for (size_t i = 0; i < LENGTH(filters); i++) {
         CHECK_EQUAL(heaps_of_file(filters[i].filter), filters[i].n);
         CHECK_EQUAL(counts().others, 3 - filters[i].n);
@@ -333,8 +330,7 @@ static size_t make_small_file(bool ng)
     begin_file(ng, true, 0xa1b2c3d4, 1);
     for (uint64_t cnt = 1; cnt <= HEAPS; cnt++) {
         last = size;
-        make_frame(0, cnt == 2, cnt == 2, 8888, cnt);
-        put_frame(frame_size);
+        put_heap(0, cnt == 2, cnt == 2, 8888, cnt);
     }
     return last;
 }
@@ -377,10 +373,8 @@ TEST(a_length_that_no_record_has_is_an_error_at_that_byte)
 TEST(a_file_is_read_in_turns_by_who_asks_for_heaps_and_by_a_thread)
 {
     begin_file(false, true, 0xa1b2c3d4, 1);
-    for (uint64_t cnt = 1; cnt <= 300; cnt++) {
-        make_frame(0, false, false, 8888, cnt);
-        put_frame(frame_size);
-    }
+    for (uint64_t cnt = 1; cnt <= 300; cnt++)
+        put_heap(0, false, false, 8888, cnt);
     OWN(spt_thread_pool) pool = new_pool(1);
     CHECK_EQUAL(heaps_of_file(""), 300);
     END(spt_recv_stream, receiver);
