@@ -343,11 +343,12 @@ TEST(pointers_that_every_packet_repeats_are_kept_once)
         make_part(&made, 1, 100, at, 10);
         make_add(&made, true, 0x1000, 1);
         make_add(&made, false, 0x1001, 0);
+        make_add(&made, true, 0, 2);
         make_end_of(&made, 1, at, 10);
         CHECK_EQUAL(take_made(), SPT_PLACED);
     }
     spt_received_heap *heap = NEW(spt_depacketizer_next(d));
-    CHECK_EQUAL(heap->n_pointers, 2);
+    CHECK_EQUAL(heap->n_pointers, 3);
     spt_depacketizer_recycle(d, heap);
 }
 
@@ -598,6 +599,22 @@ TEST(a_run_goes_on_where_the_packet_before_ended_up_to_the_last_of_its_heap)
     spt_depacketizer_recycle(d, heap);
 }
 
+TEST(none_goes_on_from_a_packet_that_says_its_offset_twice)
+{
+    begin();
+    TAKE({1, 500, 0, 100, SPT_PLACED});
+    for (uint64_t at = 100; at < 300; at += 100) {
+        make_begin(&made, 40);
+        make_add(&made, true, 1, 1);
+        make_add(&made, true, 3, 7);
+        make_add(&made, true, 3, at);
+        make_add(&made, true, 4, 100);
+        make_end_of(&made, 1, at, 100);
+        spti_packet_run run = {made.bytes, made.size, made.size, 1, false};
+        CHECK_EQUAL(spti_depacketizer_take_run(d, &run), 0, take_made(), SPT_PLACED);
+    }
+}
+
 /* ---- Rest ------------------------------------------------------------------------------------ */
 
 TEST(a_configuration_that_cannot_be_is_refused)
@@ -616,6 +633,8 @@ TEST(every_fate_and_every_fault_has_words)
 {
     for (int i = 0; i <= SPT_N_FATES; i++)
         CHECK_EQUAL(strcmp(spt_fate_text((spt_fate)i), "unknown fate") == 0, i == SPT_N_FATES);
-    for (int i = 0; i <= SPT_N_FAULTS; i++)
-        CHECK_EQUAL(strcmp(spt_fault_text((spt_fault)i), "unknown fault") == 0, i == SPT_N_FAULTS);
+    for (int i = -1; i <= SPT_N_FAULTS; i++) {
+        bool unknown = strcmp(spt_fault_text((spt_fault)i), "unknown fault") == 0;
+        CHECK_EQUAL(unknown, i < 0 || i == SPT_N_FAULTS);
+    }
 }

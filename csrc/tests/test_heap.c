@@ -36,6 +36,7 @@ TEST(a_heap_ends_where_its_addresses_do)
 {
     static const uint8_t value[256];
     OWN(spt_heap) heap = new_heap_as(8, 0);
+    CHECK_EQUAL(spt_heap_flavour(heap).heap_address_bits, 8);
     CHECK_EQUAL(add(heap, 0x11, value, 256, false), SPT_ERR_ARGUMENT);
     CHECK_EQUAL(add(heap, 0x11, value, 250, false), SPT_OK);
     CHECK_EQUAL(add(heap, 0x11, value, 6, false), SPT_ERR_ARGUMENT);

@@ -70,6 +70,7 @@ TEST(what_is_said_twice_counts_as_said_last_wherever_it_stands)
     make_begin(&made, 40);
     make_add(&made, true, 0x1000, 5);
     make_add(&made, true, 4, 100);
+    make_add(&made, true, 5, 7); /* no address, and so no descriptor */
     make_add(&made, true, 1, 1);
     make_add(&made, false, 1, 0); /* an address is no count */
     make_add(&made, true, 3, 0);
