@@ -187,9 +187,9 @@ static void get_all(spt_recv_stream *stream)
 
 TEST_SHORT(what_is_received_is_whole_whichever_allocation_fails)
 {
-    spt_thread_pool *threads;
-    spt_memory_pool *pool;
-    spt_recv_stream *stream;
+    OWN(spt_thread_pool) threads = NULL;
+    OWN(spt_memory_pool) pool = NULL;
+    OWN(spt_recv_stream) stream = NULL;
     MADE(threads, spt_thread_pool_create(1, NULL, 0, &err));
     spt_memory_pool_config buffers = {
         .lower = 1, .upper = 2 * SIZE, .max_free = 20, .initial = 2, .low_water = 2};
@@ -200,18 +200,16 @@ TEST_SHORT(what_is_received_is_whole_whichever_allocation_fails)
     MADE(stream, spt_recv_stream_create(threads, &config, &err));
     DONE(spt_recv_stream_add_memory(stream, wanted, n_wanted, &err));
     get_all(stream);
-    spt_recv_stream_destroy(stream);
+    END(spt_recv_stream, stream);
     spt_memory_pool_stats stats;
     spt_memory_pool_read_stats(pool, &stats);
     CHECK_EQUAL(stats.in_use, 0);
-    spt_memory_pool_destroy(pool);
-    spt_thread_pool_destroy(threads);
 }
 
 TEST_SHORT(what_comes_through_a_connection_is_whole_whichever_allocation_fails)
 {
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    spt_recv_stream *stream;
+    OWN(spt_recv_stream) stream = NULL;
     int port;
     config.heaps.allow_out_of_order = true;
     OWN_FD int listening = listen_for_connections(&port, 1);
@@ -221,7 +219,6 @@ TEST_SHORT(what_comes_through_a_connection_is_whole_whichever_allocation_fails)
     REQUIRE(send(fd, wanted, n_wanted, 0) == (ssize_t)n_wanted);
     close(fd);
     get_all(stream);
-    spt_recv_stream_destroy(stream);
 }
 
 static void refuse(spt_place_data *data, size_t size, void *user)
@@ -231,19 +228,19 @@ static void refuse(spt_place_data *data, size_t size, void *user)
 
 TEST_SHORT(receivers_of_chunks_are_made_whichever_allocation_fails)
 {
-    spt_thread_pool *pool;
-    spt_recv_stream *stream;
+    OWN(spt_thread_pool) pool = NULL;
+    OWN(spt_chunk_ring) data_ring = NULL;
+    OWN(spt_chunk_ring) free_ring = NULL;
+    OWN(spt_recv_stream) stream = NULL;
     spt_chunk_config how = {.place = refuse, .max_chunks = 2, .max_heap_extra = 8, .n_stats = 1};
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_endpoint any = {"127.0.0.1", 0};
     MADE(pool, spt_thread_pool_create(1, NULL, 0, &err));
-    MADE(how.data_ring, spt_chunk_ring_create(2, &err));
-    MADE(how.free_ring, spt_chunk_ring_create(2, &err));
+    MADE(data_ring, spt_chunk_ring_create(2, &err));
+    MADE(free_ring, spt_chunk_ring_create(2, &err));
+    how.data_ring = data_ring;
+    how.free_ring = free_ring;
     MADE(stream, spt_recv_stream_create_chunks(pool, &config, &how, &err));
     DONE(spt_recv_stream_add_udp(stream, &any, NULL, &err));
     CHECK(spt_recv_stream_port(stream) > 0);
-    spt_recv_stream_destroy(stream);
-    spt_chunk_ring_destroy(how.data_ring);
-    spt_chunk_ring_destroy(how.free_ring);
-    spt_thread_pool_destroy(pool);
 }
