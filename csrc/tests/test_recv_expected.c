@@ -3,8 +3,6 @@
  * Owns the tests of packets that are read to where they are expected to belong: whatever comes
  * instead, heaps and account are those of the same packets one after the other.
  */
-#define CHECK_AFTER end
-
 #include "make_packet.h"
 #include "support.h"
 
@@ -20,21 +18,7 @@
 
 enum { RUNS = 60, MESSAGE = 65507 };
 
-static spt_thread_pool *pool;
 static uint64_t state = 15;
-static uint64_t in_place;
-
-static void end(void)
-{
-    END(spt_thread_pool, pool);
-}
-
-static void begin(void)
-{
-    pool = new_pool(1);
-    in_place = 0;
-}
-
 static uint64_t any(uint64_t n)
 {
     return draw(&state, n);
@@ -113,8 +97,9 @@ static spt_recv_stats wait_for(spt_recv_stream *receiver, uint64_t packets)
     return stats_of(receiver);
 }
 
-/* Send all, a message after the other has been received: none is lost. Some messages are short. */
-static void send_all(spt_recv_stream *receiver)
+/* Send all, a message after the other has been received: none is lost. Some messages are short.
+ * Returns how many packets were read to their places. */
+static uint64_t send_all(spt_recv_stream *receiver)
 {
     int fd = connect_to(receiver);
     spt_recv_stats stats = {0};
@@ -124,11 +109,11 @@ static void send_all(spt_recv_stream *receiver)
         send_run(fd, first, n);
         stats = wait_for(receiver, first + n);
     }
-    in_place += stats.sockets.in_place;
     CHECK_EQUAL(stats.sockets.datagrams, all.n, stats.sockets.bytes, all.at[all.n]);
     CHECK_EQUAL(stats.sockets.dropped, 0);
     close(fd);
     spt_recv_stream_stop(receiver);
+    return stats.sockets.in_place;
 }
 
 static void check_same_account(spt_recv_stream *sent, spt_recv_stream *apart)
@@ -163,7 +148,8 @@ static void check_same_heaps(spt_recv_stream *sent, spt_recv_stream *apart)
 
 TEST(heaps_are_those_of_the_same_packets_one_after_the_other)
 {
-    begin();
+    OWN(spt_thread_pool) pool = new_pool(1);
+    uint64_t in_place = 0;
     for (int run = 0; run < RUNS; run++) {
         spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
         config.heaps.allow_out_of_order = any(2);
@@ -172,7 +158,7 @@ TEST(heaps_are_those_of_the_same_packets_one_after_the_other)
         OWN(spt_recv_stream) sent = NEW(spt_recv_stream_create(pool, &config, NULL));
         OWN(spt_recv_stream) apart = NEW(spt_recv_stream_create(pool, &config, NULL));
         make_all();
-        send_all(sent);
+        in_place += send_all(sent);
         REQUIRE(spt_recv_stream_add_memory(apart, all.bytes, all.at[all.n], NULL) == SPT_OK);
         check_same_heaps(sent, apart);
         check_same_account(sent, apart);
@@ -203,7 +189,7 @@ static void place(spt_place_data *data, size_t size, void *user)
 
 TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
 {
-    begin();
+    OWN(spt_thread_pool) pool = new_pool(1);
     each = 5000;
     length = IN_HEAP * each;
     for (int marked_by_packet = 0; marked_by_packet < 2; marked_by_packet++) {
@@ -243,7 +229,7 @@ TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
 TEST(of_senders_that_take_turns_several_messages_are_read_at_a_time)
 {
     enum { MESSAGES = 16, PACKETS = 4 };
-    begin();
+    OWN(spt_thread_pool) pool = new_pool(1);
     OWN_FD int to = -1;
     OWN_FD int from = new_sockets(&to);
     each = 4100;
@@ -264,7 +250,7 @@ TEST(of_senders_that_take_turns_several_messages_are_read_at_a_time)
 TEST(an_empty_datagram_in_place_of_an_expected_packet_is_counted)
 {
     enum { ROUNDS = 20, PACKETS = 8 };
-    begin();
+    OWN(spt_thread_pool) pool = new_pool(1);
     OWN(spt_recv_stream) receiver = new_receiver(pool);
     OWN_FD int from = connect_to(receiver);
     each = 5000;
