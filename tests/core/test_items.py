@@ -11,6 +11,7 @@ import spead2
 
 from spead_tutorial.flavour import Flavour
 from spead_tutorial.items import Descriptor, Item, ItemGroup
+from spead_tutorial.send import Heap, PacketGenerator
 from support.random_heaps import DTYPES, FORMATS, random_item
 
 
@@ -27,6 +28,13 @@ def kind_of(kind):
 
 def make(shape=(), *, dtype=None, format=None, order="C", value=None, cls=Item):
     return cls(0x1234, "thing", "of some kind", shape, dtype, order, format, value=value)
+
+
+def packets_of(item, flavour):
+    heap = Heap(flavour)
+    heap.add_descriptor(item)
+    heap.add_item(item)
+    return list(PacketGenerator(heap, 5, 200))
 
 
 def raw_fields(descriptor):
@@ -52,6 +60,8 @@ def test_random_items_have_the_bytes_that_they_should_have_and_are_as_in_spead2(
         for name in ("itemsize_bits", "is_variable_size", "allow_immediate"):
             one, other = (getattr(item, name) for item in (ours, theirs))
             assert one == other if name == "itemsize_bits" else one() == other()
+        # A heap takes an item of spead2's, and a flavour, as our own.
+        assert packets_of(theirs, spead2.Flavour(4, 64, 48)) == packets_of(ours, Flavour(4, 64, 48))
         for n in (0, 1, 7, 100):
             assert ours.dynamic_shape(n) == theirs.dynamic_shape(n)
         for shape in ((), (2,), (3,), (0, 2), (2, 3), [2, 3]):
