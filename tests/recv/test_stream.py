@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is sent arrives: on loopback and from memory, with heaps that are arrays of what arrived."""
+"""What is sent arrives: on loopback, from memory and from captures, and what does not is told.
+
+What becomes of packets, and of heaps that lack some, is tested in C, and by `test_oracle`.
+"""
 
 import asyncio
 import copy
@@ -19,6 +22,8 @@ import spead_tutorial as st
 import spead_tutorial.recv as recv
 import spead_tutorial.recv.asyncio as recv_asyncio
 import spead_tutorial.send as send
+from support import captures, ref_encode
+from support.processes import resident_bytes
 from support.sockets import free_port, udp_socket
 
 N_SAMPLES = 20_000
@@ -241,3 +246,99 @@ def test_a_port_is_shared_by_streams_that_say_so_alone(thread_pool):
     assert second.port == first.port != 0
     with pytest.raises(OSError, match="is in use"):
         listen(first.port, reuse_port=False)
+
+
+# ---- Losses -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("has_thread", [True, False])
+def test_what_the_kernel_dropped_is_counted_and_all_that_was_sent_is_accounted_for(has_thread):
+    ring = recv.RingStreamConfig(heaps=1)
+    stream = recv.Stream(st.ThreadPool() if has_thread else None, ring_config=ring)
+    n_sent, got = 3000, 0
+    with udp_socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 10000)
+        stream.add_udp_reader(sock)
+        for cnt in range(n_sent):
+            sock.sendto(ref_encode.packet(cnt, 1000, 0, bytes(1000)), sock.getsockname())
+    while stream.stats.packets_received + stream.stats.socket_dropped < n_sent:
+        try:
+            stream.get_nowait()
+            got += 1
+        except st.Empty:
+            os.sched_yield()
+    stream.stop()
+    got += len(list(stream))
+    stats = stream.stats
+    assert stats.socket_dropped > 0
+    assert stats.packets_received + stats.socket_dropped == n_sent
+    assert got == stats.heaps == stats.packets_placed
+    assert stats.worker_blocked > 0
+    assert (stats.longest_unread_ns > 0) == (not has_thread)
+
+
+def of_packets(data):
+    """Return the heaps that these packets are, incomplete ones too, and what was counted."""
+    ring = recv.RingStreamConfig(heaps=100, contiguous_only=False)
+    with recv.Stream(st.ThreadPool(), ring_config=ring) as stream:
+        stream.add_buffer_reader(b"".join(data))
+        return list(stream), stream.stats
+
+
+def test_a_heap_that_claims_to_be_large_takes_no_memory_before_it_arrives():
+    claims = [ref_encode.packet(cnt, 1 << 29, 0, bytes(8)) for cnt in range(4)]
+    of_packets(claims)
+    before = resident_bytes()
+    _, stats = of_packets(claims)
+    assert stats.packets_placed == 4
+    assert resident_bytes() - before < 1 << 27
+
+
+def test_an_item_group_takes_in_the_immediates_of_an_incomplete_heap():
+    number = ref_encode.Descriptor(0x1000, b"x", b"", b"", (("u", 40),), ())
+    items = st.ItemGroup()
+    (heap,), _ = of_packets(ref_encode.encode_heap([number], 1, 1472))
+    items.update(heap)
+    (heap,), _ = of_packets([ref_encode.packet(2, 32, 0, bytes(16), [(True, 0x1000, 77)])])
+    assert isinstance(heap, recv.IncompleteHeap)
+    assert list(items.update(heap)) == ["x"]
+    assert items["x"].value == 77
+
+
+# ---- Captures -----------------------------------------------------------------------------------
+
+
+def test_a_capture_is_received_and_counted_up_to_where_it_is_damaged(thread_pool, tmp_path, caplog):
+    path, made = tmp_path / "night.pcap", [captures.frame(b"else", port=53)]
+    made += [captures.frame(ref_encode.one_packet(cnt)) for cnt in range(3)]
+    captures.write(path, made)
+    for n_lacking, found in ((0, [0, 1, 2]), (7, [0, 1])):
+        path.write_bytes(path.read_bytes()[: path.stat().st_size - n_lacking])
+        with recv.Stream(thread_pool) as stream, caplog.at_level(logging.ERROR):
+            stream.add_udp_pcap_file_reader(path, filter="udp dst port 8888")
+            assert [heap.cnt for heap in stream] == found
+            stats = stream.stats
+        assert (stats.capture_frames, stats.capture_others) == (len(found) + 1, 1)
+        assert recv.Account(stats).is_whole
+        assert f"frames   {len(found) + 1}  captured\n" in str(recv.Account(stats))
+    (said,) = caplog.messages
+    at = path.stat().st_size + 7 - len(made[-1]) - 16
+    assert said.endswith(f"night.pcap is damaged at byte {at}: the file ends in the midst of this")
+
+
+@pytest.mark.parametrize(
+    ("name", "filter", "error", "words"),
+    [
+        ("none.pcap", "", OSError, "No such file"),
+        ("a.pcap", "tcp", ValueError, "tcpdump -r FILE"),
+        ("a.pcap", b"", TypeError, "filter"),
+        (3, "", TypeError, "PathLike"),
+        ("a\0b", "", ValueError, "NUL"),
+    ],
+)
+def test_a_capture_that_cannot_be_read_is_refused(
+    thread_pool, elsewhere, name, filter, error, words
+):
+    captures.write(elsewhere / "a.pcap", [])
+    with pytest.raises(error, match=words):
+        recv.Stream(thread_pool).add_udp_pcap_file_reader(name, filter)
