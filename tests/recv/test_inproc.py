@@ -6,11 +6,8 @@ import errno
 import os
 import warnings
 
-import numpy as np
 import pytest
 import spead2
-import spead2.recv
-import spead2.send
 
 import spead_tutorial as st
 import spead_tutorial.recv.asyncio
@@ -102,26 +99,6 @@ async def test_a_sender_goes_on_as_soon_as_there_is_room(own_threads):
     await asyncio.wait_for(sent[9], 5)
     assert receiver.get_nowait().cnt == 1
     await asyncio.wait_for(sent[10], 5)
-
-
-def test_packets_of_spead2_are_received_and_ours_by_spead2(own_threads):
-    ours, theirs = st.InprocQueue(), spead2.InprocQueue()
-    samples = np.arange(3000, dtype=np.int16)
-    for module, queue in ((spead2.send, ours), (send, theirs)):
-        items = module.ItemGroup()
-        items.add_item(0x3300, "samples", "", samples.shape, samples.dtype, value=samples)
-        for packet in module.PacketGenerator(items.get_heap(), 1, 1472):
-            queue.add_packet(packet)
-        queue.stop()
-    for module, stream, queue in (
-        (st, recv.Stream(own_threads), ours),
-        (spead2, spead2.recv.Stream(spead2.ThreadPool()), theirs),
-    ):
-        stream.add_inproc_reader(queue)
-        items = module.ItemGroup()
-        for heap in stream:
-            items.update(heap)
-        assert np.array_equal(items["samples"].value, samples)
 
 
 def test_a_queue_is_of_no_use_in_a_child(own_threads):
