@@ -6,30 +6,16 @@ import pytest
 from msgspec.structs import fields, replace
 
 from bench.timing import bursts
-from spead_tutorial.measure.analysis import (
-    burst,
-    first_steady,
-    others_busy,
-    program_busy,
-    sending,
-    shares,
-    silence,
-    steady,
-    waiting,
-)
+from spead_tutorial.measure import analysis
+from spead_tutorial.measure.analysis import burst, shares, silence
 from spead_tutorial.measure.records import Timeline
 from support.recordings import make_timeline
-from support.records import SAMPLE, make_spacing
+from support.records import SAMPLE, TIMELINE, make_spacing
 
 MS, US, KIB = 1_000_000, 1000, 1 << 10
 #: Two heaps, one prepared while the other is sent.
-MADE = Timeline(
-    case="",
-    program="tut_5_send_pipeline",
-    language="python",
-    random=False,
-    heap_size=1,
-    packet_size=1472,
+MADE = replace(
+    TIMELINE,
     prepare_ns=(0, 40),
     queued_ns=(30, 60),
     first_packet_ns=(35, 75),
@@ -48,7 +34,7 @@ def test_shares_are_the_time_that_intervals_cover():
     assert found.waiting == pytest.approx(0.4)  # 60 to 80, and 80 to 100
     assert found.rest == pytest.approx(0.1)
     assert found.sending == pytest.approx(0.55)  # 35 to 70, and 75 to 95
-    assert waiting(MADE) == [(60, 80), (80, 100)]
+    assert analysis.waiting(MADE) == [(60, 80), (80, 100)]
 
 
 def test_preparing_the_next_heap_is_not_waiting_for_the_last():
@@ -61,14 +47,14 @@ def test_preparing_the_next_heap_is_not_waiting_for_the_last():
         completed_ns=(8, 14),
         resumed_ns=(12, 15),
     )
-    assert waiting(overlapping) == [(12, 15)]
+    assert analysis.waiting(overlapping) == [(12, 15)]
     found = shares(overlapping)
     assert (found.preparing, found.waiting, found.rest) == pytest.approx((12 / 15, 3 / 15, 0))
 
 
 def test_of_two_heaps_in_one_call_the_second_is_sent_after_the_first():
     shared = replace(MADE, first_packet_ns=(35, 60), completed_ns=(96, 96))
-    assert sending(shared) == [(35, 70), (70, 95)]
+    assert analysis.sending(shared) == [(35, 70), (70, 95)]
     assert shares(shared).sending == pytest.approx(0.6)
 
 
@@ -81,7 +67,7 @@ def test_the_first_third_of_the_heaps_is_a_cold_start_and_no_part_of_the_shares(
         if field.name.endswith("_ns")
     }
     cold = replace(one, **moved | {"prepare_ns": (0, *moved["prepare_ns"][1:])})
-    assert first_steady(cold) == 4
+    assert analysis.first_steady(cold) == 4
     assert shares(cold) == shares(one)
     assert shares(cold).preparing == pytest.approx(3 / 7)
     slow = replace(one, last_packet_ns=(*one.last_packet_ns[:4], *[0] * 8))
@@ -90,7 +76,7 @@ def test_the_first_third_of_the_heaps_is_a_cold_start_and_no_part_of_the_shares(
 
 def test_what_goes_on_when_the_first_heap_that_counts_is_begun_counts_from_there():
     one = make_timeline("tut_5_send_pipeline", False, 100, 400)
-    begin, end = steady(one)
+    begin, end = analysis.steady(one)
     assert begin == one.prepare_ns[4]
     assert one.first_packet_ns[3] <= begin < one.last_packet_ns[3]
     assert shares(one).sending == pytest.approx(1)
@@ -105,7 +91,7 @@ def test_a_thread_is_busy_when_it_neither_waits_nor_looks(program_ns, looked_ns,
     looking = {"looking_ns": looked_ns, "waiting_looking_ns": waiting_ns}
     times = {"elapsed_ns": 1000, "cpu_user_ns": 900, "cpu_system_ns": 600}
     one = replace(SAMPLE, program_cpu_ns=program_ns, **looking, **times)
-    assert (program_busy(one), others_busy(one)) == pytest.approx(busy)
+    assert (analysis.program_busy(one), analysis.others_busy(one)) == pytest.approx(busy)
 
 
 # ---- Spacing ----

@@ -14,20 +14,10 @@ import pytest
 from msgspec.structs import replace
 
 from spead_tutorial.measure import records
-from spead_tutorial.measure.records import (
-    Received,
-    RecordError,
-    Sample,
-    Series,
-    Split,
-    Writer,
-    anonymous,
-    locked,
-    read,
-)
+from spead_tutorial.measure.records import RecordError, Sample, Writer, locked, read
 from support.records import HEADER, SAMPLE, TIMELINE, make_spacing
 
-SPLIT = Split("6/c", 2, "tut_6_send_pktsize", "c", 10, 1 << 20, 2_000_000, {"fill": 3}, {})
+SPLIT = records.Split("6/c", 2, "tut_6_send_pktsize", "c", 10, 1 << 20, 2_000_000, {"fill": 3}, {})
 SPACING = make_spacing("p", False, 0, number=2)
 
 
@@ -122,7 +112,7 @@ def test_a_recording_is_a_table_with_units_in_its_columns(path, tmp_path):
 
 def test_a_series_says_all_that_makes_a_line_of_a_picture():
     one = replace(SAMPLE, random=True, variant="huge pages")
-    assert one.series == Series("ours", "c", "tut_6_send_pktsize", "random, huge pages")
+    assert one.series == records.Series("ours", "c", "tut_6_send_pktsize", "random, huge pages")
     assert str(SAMPLE.series) == "ours c tut_6_send_pktsize"
 
 
@@ -145,7 +135,7 @@ def test_a_sample_of_schema_3_is_that_of_a_sender_or_of_a_receiver(path):
     assert recording.sent == (sent, of_round(1))
     common = {name: getattr(sent, name) for name in Sample.__struct_fields__}
     changed = {"program": "tut_3_recv", "round": 2, "received_heaps": 9}
-    assert recording.received == (Received(**common | changed),)
+    assert recording.received == (records.Received(**common | changed),)
 
 
 def test_what_is_not_known_is_not_written(path):
@@ -163,7 +153,7 @@ def test_a_failure_is_recorded_without_folders_and_host_name(tmp_path, monkeypat
         writer.add(replace(SAMPLE, failure=text))
     failure = read(path).samples[0].failure
     assert failure == "tut_6: on this machine: 192.168.31.1/24, 10 MB/s"
-    assert anonymous("'/home/someone/a b/c.py'") == "'a b/c.py'"
+    assert records.anonymous("'/home/someone/a b/c.py'") == "'a b/c.py'"
 
 
 # ---- What is wrong is said ----

@@ -182,17 +182,6 @@ def test_a_run_that_failed_is_repeated_in_its_place_and_the_search_goes_on(tmp_p
     assert search.offered(found(recording.samples)) == pytest.approx(2000 * MB)
 
 
-def test_a_search_that_was_interrupted_takes_the_runs_that_are_missing():
-    warm_up = found(take(STEPS[0], None))
-    whole = take(STEPS[2], warm_up)
-    assert len(whole) > 5
-    for n in range(len(whole) + 1):
-        step = dataclasses.replace(STEPS[2], runs=tuple(whole[:n]), attempt=1)
-        missing = take(step, warm_up)
-        assert [one.attempt for one in missing] == [1, *[0] * len(missing)][: len(missing)]
-        assert [replace(one, attempt=0) for one in missing] == whole[n:]
-
-
 def test_a_run_sends_so_much_that_a_receiver_a_tenth_too_slow_loses_something():
     for heap_size in (64 * 1024, 1024 * 1024, 16384 * 1024):
         heaps = search.heaps_of_a_run(heap_size, 1e8)
