@@ -22,6 +22,7 @@ from support.labs import open_lab
 from support.needs import need, pytest_runtest_makereport  # noqa: F401
 from support.once import MadeOnce, locked
 from support.senders import Planted, made
+from support.sockets import udp_socket
 from support.typed import Run
 
 # Notebooks' packages check addresses of the web with it where it is there, and it takes seconds to
@@ -65,9 +66,7 @@ def thread_pool(request: pytest.FixtureRequest) -> spead_tutorial.ThreadPool | N
 @pytest.fixture
 def receiver() -> Iterator[socket.socket]:
     """A UDP socket on loopback that keeps what it gets, a few MB at most."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
-        sock.bind(("127.0.0.1", 0))
+    with udp_socket() as sock:
         sock.settimeout(60)  # a machine can be busy
         yield sock
 

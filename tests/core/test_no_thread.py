@@ -6,26 +6,14 @@ What they have in common with other streams is tested with those, once for each 
 
 import asyncio
 import os
-import socket
 
 import spead_tutorial.send.asyncio
 from spead_tutorial.send import StreamConfig, UdpStream
 from support.heaps import make_heap
 from support.loops import in_loop
+from support.sockets import messages
 
 AsyncUdpStream = spead_tutorial.send.asyncio.UdpStream
-
-
-def arrived(receiver: socket.socket) -> int:
-    """How many packets are there."""
-    receiver.setblocking(False)
-    n = 0
-    try:
-        while receiver.recv(70000):
-            n += 1
-    except BlockingIOError:
-        return n
-    return n
 
 
 def test_no_thread_is_started(receiver):
@@ -39,9 +27,9 @@ def test_no_thread_is_started(receiver):
 async def test_small_heaps_are_gathered_and_go_when_the_loop_turns(receiver):
     stream = AsyncUdpStream(None, [receiver.getsockname()], StreamConfig(max_heaps=20))
     futures = [stream.async_send_heap(make_heap()) for _ in range(10)]
-    assert arrived(receiver) == 0
+    assert messages(receiver) == []
     await asyncio.sleep(0)
-    assert arrived(receiver) == 10
+    assert len(messages(receiver)) == 10
     assert all(future.done() for future in futures)
     assert stream.stats.send_calls == 1
 
@@ -68,7 +56,7 @@ def test_what_a_rate_holds_up_goes_on_by_itself_while_the_loop_is_free(receiver)
             await asyncio.sleep(0.005)
 
     asyncio.run(asyncio.wait_for(main(), 60))
-    assert arrived(receiver) == 5
+    assert len(messages(receiver)) == 5
 
 
 @in_loop

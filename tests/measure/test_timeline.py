@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Timelines: that they show what the loops of chapters 4 and 5 really do, in their order."""
 
-import contextlib
 import json
 import re
 import socket
 import subprocess
-from pathlib import Path
 
 import pytest
 from msgspec.structs import fields, replace
@@ -17,22 +15,17 @@ from spead_tutorial.measure import timeline as taking
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, command, finish
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.timeline import record
-from spead_tutorial.tools import command_line
-from spead_tutorial.tools.cli import cli
 from support.records import TIMELINE
+from support.sockets import messages
 
 STEPS = [field.name for field in fields(Timeline) if field.name.endswith("_ns")]
 SMALL = {"heaps": 5, "heap_size": 10000}
 #: So slow that a heap is on its way for half a second, once the first burst is gone.
 SLOW = {"heaps": 3, "heap_size": 150000, "rate": 250000.0}
 
+# In an empty folder, the source does not hide the installed package.
+pytestmark = pytest.mark.usefixtures("elsewhere")
 both_loops = pytest.mark.parametrize("pipelined", [False, True], ids=["chapter 4", "chapter 5"])
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Work in an empty folder, where the source does not hide the installed package."""
-    monkeypatch.chdir(tmp_path)
 
 
 def recorded(to: socket.socket, **more) -> Timeline:
@@ -53,16 +46,6 @@ def check_order(timeline: Timeline, heaps: int) -> None:
 # ---- Recording ----
 
 
-def received(sock: socket.socket) -> list[bytes]:
-    """Return what a receiver has by now: on loopback, all that was sent to it."""
-    packets = []
-    sock.setblocking(False)
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            packets.append(sock.recv(65536))
-    return packets
-
-
 @pytest.mark.parametrize(
     ("program", "random"),
     [
@@ -76,16 +59,14 @@ def test_it_sends_what_the_programs_send(receiver, program, random):
     options = ProgramOptions(5, 10000, random=random and program == "tut_5_send_pipeline")
     argv = command(find_chapter(program), "python", options, receiver.getsockname())
     assert finish(subprocess.run, program, argv).status == 0
-    expected = received(receiver)
+    expected = messages(receiver)
     recorded(receiver, pipelined="pipeline" in program, random=random, **SMALL)
-    assert received(receiver) == expected
+    assert messages(receiver) == expected
     assert len(expected) > 5 * 6
 
 
 @both_loops
-def test_chapter_5_begins_a_heap_before_the_last_one_is_completed_and_chapter_4_after(
-    receiver, pipelined
-):
+def test_chapter_5_begins_a_heap_before_the_last_is_done_and_4_after(receiver, pipelined):
     timeline = recorded(receiver, pipelined=pipelined, random=False, **SLOW)
     check_order(timeline, 3)
     ended = timeline.completed_ns if pipelined else timeline.resumed_ns
@@ -113,10 +94,6 @@ def test_times_that_cannot_be_are_refused():
 # ---- As a command ----
 
 
-def run(*arguments: object) -> int:
-    return command_line.finish(cli, "spead-tutorial", ["timeline", *map(str, arguments)])
-
-
 @pytest.mark.parametrize(
     ("flags", "program"),
     [
@@ -125,17 +102,15 @@ def run(*arguments: object) -> int:
         (("--pipelined", "--random", "-c", "0,0"), "tut_5_send_pipeline"),
     ],
 )
-def test_it_says_what_the_time_was_used_for_or_prints_one_json_object(
-    receiver, capfd, flags, program
-):
+def test_it_says_what_time_was_used_for_or_prints_json(receiver, here, flags, program):
     options = (*flags, "-n", "3", "-H", "8192", "-p", "9000", *receiver.getsockname())
-    assert (run(*options), run("--json", *options)) == (0, 0)
-    said, errors = capfd.readouterr()
-    words, found = said.splitlines()
-    assert errors == ""
+    in_words, as_json = here("timeline", *options), here("timeline", "--json", *options)
+    assert (in_words.returncode, as_json.returncode) == (0, 0)
+    assert in_words.stderr == as_json.stderr == ""
+    (words,), found = in_words.stdout.splitlines(), json.loads(as_json.stdout)
     assert re.match(r"3 heaps in [\d.]+ ms; from heap 1 on, counted from 0, the", words)
     assert words.count("%") == 4
-    timeline = Timeline(**{k: tuple(v) if k in STEPS else v for k, v in json.loads(found).items()})
+    timeline = Timeline(**{k: tuple(v) if k in STEPS else v for k, v in found.items()})
     check_order(timeline, 3)
     assert (timeline.program, timeline.random) == (program, "--random" in flags)
     assert (timeline.language, timeline.heap_size, timeline.packet_size) == ("python", 8192, 9000)
@@ -152,18 +127,16 @@ def test_it_says_what_the_time_was_used_for_or_prints_one_json_object(
         (["127.0.0.1"], 2, "Missing argument 'PORT'"),
     ],
 )
-def test_an_error_is_one_line(capfd, arguments, status, words):
-    assert run(*arguments) == status
-    said = capfd.readouterr()
-    assert said.out == ""
-    assert re.fullmatch(r"spead-tutorial: [^\n]+\n", said.err)
-    assert words in said.err
+def test_an_error_is_one_line(here, arguments, status, words):
+    done = here("timeline", *arguments)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert re.fullmatch(r"spead-tutorial: [^\n]+\n", done.stderr)
+    assert words in done.stderr
 
 
-def test_a_real_interface_is_refused(monkeypatch, capsys):
+def test_a_real_interface_is_refused(monkeypatch, here):
     def refuse(host: str, *, allow_real_network: bool) -> None:
         raise LabError(f"{host} {allow_real_network}")
 
     monkeypatch.setattr("spead_tutorial.tools.timeline.check_destination", refuse)
-    assert run("192.0.2.1", "9") == 1
-    assert capsys.readouterr().err == "spead-tutorial: 192.0.2.1 False\n"
+    assert here("timeline", "192.0.2.1", "9").stderr == "spead-tutorial: 192.0.2.1 False\n"

@@ -5,39 +5,31 @@ import asyncio
 import contextlib
 import itertools
 import socket
-from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 import pytest
 
 from support.heaps import same
+from support.sockets import udp_socket
 from support.telescopes import LIBRARIES, program
 
-Sockets = Callable[..., socket.socket]
 MIXES = list(itertools.product(LIBRARIES, repeat=2))
 mixes = pytest.mark.parametrize(("sender", "receiver"), MIXES)
 
 
 @pytest.fixture
-def sockets() -> Iterator[Sockets]:
-    """Make sockets that listen on loopback; datagrams find room for all that a test sends."""
+def sockets():
+    """Make sockets that listen on loopback."""
     with contextlib.ExitStack() as stack:
+        yield lambda make=udp_socket: stack.enter_context(make())
 
-        def make(kind: socket.SocketKind = socket.SOCK_DGRAM) -> socket.socket:
-            sock = stack.enter_context(socket.socket(socket.AF_INET, kind))
-            sock.bind(("127.0.0.1", 0))
-            if kind == socket.SOCK_STREAM:
-                sock.listen()
-            else:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-            return sock
 
-        yield make
+def acceptor():
+    return socket.create_server(("127.0.0.1", 0))
 
 
 @mixes
-def test_a_digitiser_is_heard_as_it_counted(sockets: Sockets, sender: str, receiver: str) -> None:
+def test_a_digitiser_is_heard_as_it_counted(sockets, sender, receiver):
     digitiser, listener = program("digitiser", sender), program("digitiser", receiver)
     listening = [sockets() for _ in range(2)]
     streams = [listener.listen(sock) for sock in listening]
@@ -58,9 +50,7 @@ def test_a_digitiser_is_heard_as_it_counted(sockets: Sockets, sender: str, recei
 
 @pytest.mark.parametrize("grouped", [False, True], ids=["one", "group"])
 @mixes
-def test_a_correlator_has_all_voltages_in_chunks(
-    sockets: Sockets, sender: str, receiver: str, grouped: bool
-) -> None:
+def test_a_correlator_has_all_voltages_in_chunks(sockets, sender, receiver, grouped):
     antenna, correlator = program("correlator", sender), program("correlator", receiver)
     n_antennas, n_ranges = (3 if grouped else 1), 2
     listening = [[sockets() for _ in range(n_antennas)] for _ in range(n_ranges)]
@@ -86,9 +76,7 @@ def test_a_correlator_has_all_voltages_in_chunks(
 
 @pytest.mark.parametrize("flavour", [(4, 64, 48), (4, 64, 40, 7)], ids=["48", "PySPEAD"])
 @mixes
-def test_an_ingest_has_items_of_every_kind(
-    sockets: Sockets, sender: str, receiver: str, flavour: tuple[int, ...]
-) -> None:
+def test_an_ingest_has_items_of_every_kind(sockets, sender, receiver, flavour):
     correlator, ingest = program("ingest", sender), program("ingest", receiver)
     sock = sockets()
     stream = ingest.listen(sock, *flavour[3:])
@@ -109,7 +97,7 @@ def test_an_ingest_has_items_of_every_kind(
 
 
 #: What becomes of values that are no array, or are received as another one than was sent.
-RECEIVED: dict[str, Callable[[Any], Any]] = {
+RECEIVED = {
     "timestamp": int,
     "rate": np.float64,
     "target": str,
@@ -121,7 +109,7 @@ RECEIVED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def check_unit_test(got: dict[Any, Any]) -> None:
+def check_unit_test(got):
     instrument = program("unit_test", "spead2")
     expected = instrument.make_voltages() * instrument.GAINS[:, np.newaxis]
     assert list(got) == [10 * i for i in range(instrument.HEAPS)]
@@ -130,16 +118,16 @@ def check_unit_test(got: dict[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_an_instrument_is_tested_in_one_process(library: str) -> None:
+def test_an_instrument_is_tested_in_one_process(library):
     check_unit_test(asyncio.run(program("unit_test", library).in_process()))
 
 
 @mixes
-def test_an_instrument_is_tested_over_tcp(sockets: Sockets, sender: str, receiver: str) -> None:
+def test_an_instrument_is_tested_over_tcp(sockets, sender, receiver):
     test, instrument = program("unit_test", sender), program("unit_test", receiver)
-    before, after = sockets(socket.SOCK_STREAM), sockets(socket.SOCK_STREAM)
+    before, after = sockets(acceptor), sockets(acceptor)
 
-    async def run() -> Any:
+    async def run():
         return await asyncio.gather(
             instrument.instrument_by_tcp(before, after.getsockname()),
             test.drive_by_tcp(before.getsockname()),

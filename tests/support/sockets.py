@@ -8,11 +8,22 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def udp_socket(host: str = "127.0.0.1") -> Iterator[socket.socket]:
-    """Lend a socket that is bound to a port of the system's choice."""
+    """Lend a socket with much room, that is bound to a port of the system's choice."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
         sock.bind((host, 0))
         yield sock
+
+
+def messages(sock: socket.socket) -> list[bytes]:
+    """Take what waits in a socket: on loopback, all that was sent to it."""
+    found = []
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            found.append(sock.recv(1 << 16))
+    return found
 
 
 def free_port(host: str = "127.0.0.1") -> int:
