@@ -2,7 +2,6 @@
 """Every public name of spead2's is here, and is called alike, but for what a page says."""
 
 import ast
-import importlib
 import importlib.util
 import inspect
 import itertools
@@ -67,6 +66,21 @@ def of_the_page(kind: str) -> list[str]:
 
 def test_every_name_is_here_but_for_those_that_a_page_lists():
     assert sorted(set(missing())) == of_the_page("missing")
+
+
+def test_constants_have_the_values_that_they_have_there():
+    compared = 0
+    for module in MODULES:
+        here, there = ours(module), theirs(module)
+        pairs = [(here, there)]
+        pairs += [(getattr(here, name, None), thing) for name, thing in public(there)]
+        for mine, its in pairs:
+            for name in filter(str.isupper, dir(its)):
+                value = getattr(its, name)
+                if mine is not None and isinstance(value, int | float | str):
+                    assert getattr(mine, name, value) == value, name
+                    compared += 1
+    assert compared > 40
 
 
 # ---- Signatures ----

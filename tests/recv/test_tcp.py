@@ -6,9 +6,6 @@ import logging
 import socket
 
 import pytest
-import spead2
-import spead2.recv
-import spead2.send
 
 import spead_tutorial as st
 import spead_tutorial.recv.asyncio
@@ -132,9 +129,3 @@ async def test_a_coroutine_is_told_where_nobody_listens(own_threads, acceptor):
         await connect(own_threads, [(HOST, address[1] + 65536)])
     with pytest.raises(ValueError, match="NUL"):
         await connect(own_threads, [(f"{HOST}\0", address[1])])
-
-
-def test_defaults_are_those_of_spead2():
-    for name in ("DEFAULT_TCP_MAX_SIZE", "DEFAULT_TCP_BUFFER_SIZE"):
-        assert getattr(recv.Stream, name) == getattr(spead2.recv.Stream, name)
-    assert send.TcpStream.DEFAULT_BUFFER_SIZE == spead2.send.TcpStream.DEFAULT_BUFFER_SIZE
