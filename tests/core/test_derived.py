@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-import spead_tutorial
-import spead_tutorial.recv
-import spead_tutorial.send
+import spead_tutorial as st
+from spead_tutorial import recv, send
 
 #: How each is made, of a library.
 MADE = {
@@ -49,31 +48,31 @@ def test_a_derived_class_has_arguments_and_attributes_of_its_own(package, name):
 
 
 def test_what_was_not_made_says_so_and_nothing_is_made_twice():
-    heap, pool, ring = (
-        kind.__new__(kind)
-        for kind in (
-            spead_tutorial.send.Heap,
-            spead_tutorial.ThreadPool,
-            spead_tutorial.recv.ChunkRingbuffer,
-        )
-    )
-    made = spead_tutorial.send.Heap()
+    kinds = send.Heap, st.ThreadPool, recv.ChunkRingbuffer, recv.Stream, recv.ChunkRingStream
+    heap, pool, ring, stream, chunks = (kind.__new__(kind) for kind in kinds)
+    chunk = recv.Chunk(data=bytearray(8), present=bytearray(1))
     for use in (
         heap.add_start,
         lambda: heap.repeat_pointers,
-        lambda: spead_tutorial.send.HeapReference(heap),
-        lambda: spead_tutorial.send.PacketGenerator(heap, 1, 1472),
+        lambda: send.HeapReference(heap),
+        lambda: send.PacketGenerator(heap, 1, 1472),
+        lambda: send.BytesStream(st.ThreadPool()).send_heap(heap),
         pool.stop,
-        lambda: spead_tutorial.send.BytesStream(pool),
+        lambda: send.BytesStream(pool),
         ring.get_nowait,
         lambda: ring.maxsize,
+        stream.get,
+        stream.get_nowait,
+        stream.start,
+        stream.stop,
+        lambda: stream.fd,
+        lambda: stream.add_buffer_reader(b""),
+        lambda: chunks.add_free_chunk(chunk),
     ):
-        with pytest.raises(RuntimeError, match="has not been made"):
+        with pytest.raises(RuntimeError, match=r"has not been made|__init__"):
             use()
-    with pytest.raises(RuntimeError, match="has not been made"):
-        spead_tutorial.send.BytesStream(spead_tutorial.ThreadPool()).send_heap(heap)
     pool.__init__(1)
     ring.__init__(1)
-    for one in (made, pool, ring):
+    for one, arguments in ((send.Heap(), ()), (pool, (1,)), (ring, (1,))):
         with pytest.raises(RuntimeError, match="made already"):
-            one.__init__(*(() if one is made else (1,)))
+            one.__init__(*arguments)

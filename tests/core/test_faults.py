@@ -9,16 +9,13 @@ import signal
 import subprocess
 import sys
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-import spead_tutorial
-import spead_tutorial.send
 import spead_tutorial.send.asyncio
-from spead_tutorial.send import BytesStream, GroupMode, HeapReference, StreamConfig, UdpStream
-from support.heaps import counts, make_heap, slow_config
+from spead_tutorial.send import GroupMode, HeapReference, StreamConfig, UdpStream
+from support.heaps import make_heap, slow_config
 from support.loops import in_loop
 from support.processes import run_script
 from support.ref_decode import parse
@@ -63,29 +60,7 @@ def test_the_route_is_asked_only_for_hosts_that_there_are():
             spead_tutorial.send.route_packet_size(host, port)
 
 
-@pytest.mark.thorough
-@in_loop
-async def test_a_device_that_goes_down_fails_the_heaps_and_a_device_that_comes_up_sends(
-    thread_pool, make_lab
-):
-    with make_lab() as lab, lab.socket() as sock:
-        config = StreamConfig(max_heaps=100)
-        stream = AsyncUdpStream(thread_pool, sock, [(lab.address, lab.port)], config)
-        await stream.async_send_heap(make_heap())
-        lab.set_link(up=False)
-        futures = [stream.async_send_heap(make_heap()) for _ in range(50)]
-        results = await asyncio.gather(*futures, return_exceptions=True)
-        numbers = {result.errno for result in results if isinstance(result, OSError)}
-        assert numbers <= {errno.ENETUNREACH, errno.ENETDOWN}
-        assert len(numbers) == 1
-        assert stream.stats.errors == 50
-        lab.set_link(up=True)
-        await stream.async_send_heap(make_heap())
-
-
-def test_the_error_of_a_group_names_the_first_heap_that_failed_and_the_rest_is_sent(
-    thread_pool, receiver
-):
+def test_a_groups_error_names_the_first_heap_that_failed_and_the_rest_goes(thread_pool, receiver):
     stream = UdpStream(thread_pool, [receiver.getsockname(), ("255.255.255.255", 9)])  # not allowed
     group = [HeapReference(make_heap(), substream_index=i) for i in (0, 1, 0, 1)]
     with pytest.raises(OSError, match="heap 2:"):
@@ -98,9 +73,7 @@ def test_the_error_of_a_group_names_the_first_heap_that_failed_and_the_rest_is_s
 # ---- Memory ----
 
 
-def test_an_array_dropped_in_flight_stays_alive_and_is_let_go_before_its_future_is_done(
-    thread_pool, receiver
-):
+def test_an_array_dropped_in_flight_lives_until_its_heap_is_done(thread_pool, receiver):
     async def main() -> None:
         stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(rate=1e6))
         value = np.full(100000, 42, "i1")
@@ -175,9 +148,7 @@ class InterruptingLoop(asyncio.SelectorEventLoop):
 
 
 @pytest.mark.parametrize("interrupted_at", range(1, 12, 2))
-def test_an_interruption_loses_no_completion_and_a_later_flush_ends(
-    thread_pool, receiver, interrupted_at
-):
+def test_an_interruption_loses_no_completion(thread_pool, receiver, interrupted_at):
     config = StreamConfig(max_heaps=10)
     stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], config)
     loop = InterruptingLoop()
@@ -197,13 +168,6 @@ def test_an_interruption_loses_no_completion_and_a_later_flush_ends(
     loop.run_until_complete(asyncio.wait_for(stream.async_flush(), 10))
     assert all(future.result() for future in futures)
     loop.close()
-
-
-def test_ten_threads_may_send_on_one_stream(thread_pool):
-    stream = BytesStream(thread_pool, StreamConfig(max_heaps=10))
-    with ThreadPoolExecutor(10) as threads:
-        list(threads.map(lambda _: stream.send_heap(make_heap(100)), range(500)))
-    assert counts(stream) == list(range(1, 501))
 
 
 #: Starts a script: a slow stream to a socket that nobody reads, with a thread of its own or none.

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import spead2
 import spead2.recv
 
 import spead_tutorial

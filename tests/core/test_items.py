@@ -76,8 +76,6 @@ STRUCTURE = np.dtype([("a", "<u2"), ("b", ">f4"), ("c", "i1", (2,)), ("d", [("e"
 
 SAME_AS_SPEAD2 = [
     ((), "u1", np.uint8(5), np.array(5), True, "12"),
-    ((), "<i4", -5),
-    ((), ">i4", -5),
     ((), "f4", 5, float("inf"), float("nan")),
     ((), "f8", "2.5"),
     ((), "?", 5),
@@ -90,7 +88,6 @@ SAME_AS_SPEAD2 = [
     ((2,), ">u8", [fractions.Fraction(6, 2), np.int8(1)]),
     ((3,), "u1", bytearray(b"abc"), np.arange(6, dtype="u1")[::2]),
     ((2, 3), ">u4", np.asfortranarray(np.arange(6, dtype="<u4").reshape(2, 3))),
-    ((2, 3), {"dtype": ">u4", "order": "F"}, np.arange(6).reshape(2, 3)),
     ((2, 3, 4), {"dtype": "u1", "order": "F"}, np.arange(24, dtype="u1").reshape(2, 3, 4)),
     ((0,), "u1", []),
     ((2,), [("a", "<u2"), ("b", ">f4")], [(1, 2), (3, 4)]),
@@ -99,13 +96,8 @@ SAME_AS_SPEAD2 = [
     ((), (("u", 40),), 2**40 - 1, 5.0, "5", np.uint64(5)),
     ((), (("u", 24),), np.array(5)),
     ((), (("i", 40),), np.int64(-5), np.array(-5, ">i8"), np.array(-5).astype(">u8")),
-    ((), (("u", 12),), 5),
-    ((), (("i", 100),), -(2**99)),
-    ((2,), (("u", 72),), [2**72 - 1, 1]),
     ((3,), (("b", 1),), [1, 0, "x"]),
     ((2, 2), (("u", 24),), np.asfortranarray([[1, 2], [3, 4]])),
-    ((None, 2), (("u", 4), ("i", 13)), [[(1, -2), (3, 4)]]),
-    ((2, None), (("u", 12),), [[1, 2, 3], [4, 5, 6]]),
     ((2,), (("f", 32), ("u", 4)), np.array([(1, 2), (3, 4)], "f4,u1")),
     ((), (("f", 32), ("u", 4)), np.array((1, 2), "f8,i8")[()]),
     ((), (("u", 4), ("c", 8)), (1, b"a")),
@@ -293,11 +285,7 @@ def test_a_value_is_looked_at_when_it_is_sent_and_counted_when_it_is_assigned(cl
     "dtype",
     [
         *DTYPES,
-        STRUCTURE,
-        "U3",
-        "M8[s]",
-        "V7",
-        "f2",
+        *(STRUCTURE, "U3", "M8[s]", "V7", "f2"),
         np.dtype(
             {"names": ["a", "b"], "formats": ["<u2", "<u4"], "offsets": [2, 8], "itemsize": 16}
         ),
@@ -342,13 +330,10 @@ def test_a_bad_descriptor_is_refused_in_one_line_with_its_name(arguments, messag
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("texts", [("é", ""), ("", "°C")])
-def test_texts_that_are_not_ascii_cannot_be_described(texts):
-    with pytest.raises(UnicodeEncodeError, match=r"^item '.*' \(0x1001\): .* is not ASCII"):
-        Descriptor(0x1001, *texts, (), "u1").to_raw(Flavour())
-
-
-def test_a_dtype_with_overlapping_fields_cannot_be_described():
+def test_texts_that_are_not_ascii_and_fields_that_overlap_cannot_be_described():
+    for texts in (("é", ""), ("", "°C")):
+        with pytest.raises(UnicodeEncodeError, match=r"^item '.*' \(0x1001\): .* is not ASCII"):
+            Descriptor(0x1001, *texts, (), "u1").to_raw(Flavour())
     dtype = np.dtype({"names": ["a", "b"], "formats": ["<u4", "<u2"], "offsets": [0, 2]})
     with pytest.raises(ValueError, match=r"'thing'.*overlapping"):
         make(dtype=dtype).to_raw(Flavour())
@@ -408,15 +393,9 @@ def test_items_of_a_group_are_found_by_id_and_by_name():
     group = ItemGroup()
     item = add(group, 0x2000, "a")
     assert group["a"] is group[0x2000] is group[np.int64(0x2000)] is item
-    assert "a" in group
-    assert 0x2000 in group
-    assert "b" not in group
-    assert 0x2001 not in group
-    assert len(group) == 1
-    assert list(group.keys()) == ["a"]
-    assert list(group.ids()) == [0x2000]
-    assert list(group.values()) == [item]
-    assert list(group.items()) == [("a", item)]
+    assert [key in group for key in ("a", 0x2000, "b", 0x2001)] == [True, True, False, False]
+    assert (len(group), list(group.keys()), list(group.ids())) == (1, ["a"], [0x2000])
+    assert (list(group.values()), list(group.items())) == ([item], [("a", item)])
     for key in ("b", 0x2001):
         with pytest.raises(KeyError):
             group[key]
@@ -445,13 +424,8 @@ def test_adding_the_same_item_again_gives_its_value_to_the_one_that_is_there():
     assert add(group, 0x1001, "a", value=2) is item
     assert item.value == 2
     assert add(group, 0x1001, "a") is item
-    assert item.value == 2
-    assert item.version == 2
-
-
-def test_a_group_does_not_change_when_an_item_is_refused():
-    group = ItemGroup()
-    item = add(group, 0x1001, "a")
+    assert (item.value, item.version) == (2, 2)
+    # Nor does the group change when an item is refused.
     with pytest.raises(ValueError, match="has to be 'C' or 'F'"):
         group.add_item(0x1001, "a", "", (), "u1", order="X")
     assert list(group.values()) == [item]

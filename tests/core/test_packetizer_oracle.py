@@ -5,15 +5,12 @@ import itertools
 import random
 
 import pytest
-import spead2
-import spead2.recv
 import spead2.send
 
 from spead_tutorial import send
 from support.random_heaps import FLAVOURS, PACKET_SIZES, HeapSpec, ItemSpec, Part, random_heap
 
 N_SEEDS = 300  # in a block
-NULL_ID = 0  # of padding, which is for the receiver's eyes only
 
 
 def attempt(function):
@@ -29,37 +26,14 @@ def check(spec, cnt, size):
     ours = attempt(lambda: send.PacketGenerator(spec.build_ours(), cnt, size))
     assert ours == attempt(lambda: spec.encode(cnt, size))
     seen = {"pointers repeated" if spec.repeat_pointers else "pointers once"}
-    misplaced = spec.spead2_misplaces_padding(size)
-    if misplaced:
+    if spec.spead2_misplaces_padding(size):
         seen.add("misplaced padding")
-    if misplaced or spec.spead2_refuses_pointers_that_fit(size):
-        # spead2's stream stops before a heap with an end.
-        if ours is not ValueError and not any(part.kind == "add_end" for part in spec.parts):
-            check_received(spec, cnt, ours)
-    else:
+    elif not spec.spead2_refuses_pointers_that_fit(size):
         heap = spec.build_spead2()
         assert ours == attempt(lambda: spead2.send.PacketGenerator(heap, cnt, size))
     if ours is ValueError:
         return seen | {"refused"}
     return seen | {"one packet" if len(ours) == 1 else "several packets"}
-
-
-def check_received(spec, cnt, packets):
-    """What spead2 receives is what was sent, also where its own padding is wrong."""
-    stream = spead2.recv.Stream(spead2.ThreadPool())
-    stream.add_buffer_reader(b"".join(packets))
-    (heap,) = stream
-    assert heap.cnt == cnt
-    items = {item.id: item for item in heap.get_items()}
-    sent = {part.item.id: part.item for part in spec.parts if part.kind == "add_item"}
-    assert items.keys() - {NULL_ID, spead2.STREAM_CTRL_ID} <= sent.keys()
-    for id, item in sent.items():
-        if id not in items:
-            assert not item.data  # spead2 does not report some empty items
-            continue
-        # The receiver cannot know how many of a pointer's bytes are meant.
-        padding = len(bytes(items[id])) - len(item.data) if items[id].is_immediate else 0
-        assert bytes(items[id]) == bytes(padding) + item.data
 
 
 @pytest.mark.parametrize(

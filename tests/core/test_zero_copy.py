@@ -11,7 +11,6 @@ import sys
 import numpy as np
 import pytest
 
-import spead_tutorial
 import spead_tutorial.send.asyncio
 from spead_tutorial import HugePages
 from spead_tutorial.lab import accounted
@@ -23,9 +22,7 @@ from support.ref_decode import parse
 SIZE = 100_000
 
 
-def test_heaps_arrive_as_they_are_and_futures_are_done_when_their_memory_is_free(
-    thread_pool, receiver
-):
+def test_heaps_arrive_as_they_are_and_are_done_when_their_memory_is_free(thread_pool, receiver):
     values = np.random.default_rng(1).integers(-128, 128, (20, SIZE), np.int8)
 
     async def main() -> None:
