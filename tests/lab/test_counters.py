@@ -3,7 +3,8 @@
 
 import pytest
 
-from spead_tutorial.lab import Arrivals, Journey, accounted
+from spead_tutorial.lab import Arrivals, Counters, Journey, accounted
+from spead_tutorial.lab.disturbance import Disturbed
 
 # ---- A device ----
 
@@ -143,3 +144,11 @@ def test_what_does_not_add_up_is_counted_as_far_as_it_is_known():
     accounting = it.check()
     assert (accounting.expected_packets, accounting.counted_packets) == (100, 94)
     assert (accounting.expected_bytes, accounting.counted_bytes) == (1000, 900)
+
+
+def test_of_a_stream_a_way_and_a_device_a_journey_has_what_each_has_counted():
+    stats = {"socket_datagrams": 95, "socket_bytes": 950, "socket_dropped": 1, "packets": 7}
+    way, device = Disturbed(99, 3, 2, 1, 1), Counters("veth", 9, 9, 9, 9, 9, 5)
+    assert Journey.of(100, stats, way=way, device=device, sent_bytes=1000) == Journey(
+        *(100, 95, 1, 4, 2, 5), merging=True, sent_bytes=1000, received_bytes=950
+    )

@@ -17,11 +17,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from spead_tutorial import recv
-from spead_tutorial.chapters.catalogue import CHAPTERS
 from spead_tutorial.lab import WAYS, Arrivals, Counters, Journey, Lab, LabError, disturbance
-from spead_tutorial.measure.programs import ProgramOptions, command
-from spead_tutorial.measure.verify import Report
 from support.lab_scripts import (
     begun,
     run_script,
@@ -30,6 +26,7 @@ from support.lab_scripts import (
     wait_for_the_end_of,
 )
 from support.labs import needs_lab
+from support.sockets import messages
 
 UDP_GRO, SO_MEMINFO = 104, 55
 PATIENCE_S = 60
@@ -61,19 +58,6 @@ def each_lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
         yield lab
 
 
-def read_all(sock: socket.socket) -> tuple[int, int]:
-    """Read what is there; return packets, of which all but the last of a message have 1000 bytes,
-    and messages."""
-    packets = messages = 0
-    sock.setblocking(False)
-    while True:
-        try:
-            packets += -(-len(sock.recv(1 << 16)) // 1000)
-        except BlockingIOError:
-            return packets, messages
-        messages += 1
-
-
 def arrived(lab: Lab, before: Arrivals, packets: int, unclaimed: int = 0) -> Arrivals:
     """Wait until so many packets have arrived, for the kernel may take its time; return them."""
     until = time.monotonic() + PATIENCE_S
@@ -83,11 +67,6 @@ def arrived(lab: Lab, before: Arrivals, packets: int, unclaimed: int = 0) -> Arr
         if came or time.monotonic() > until:
             return arrivals
         time.sleep(0.001)
-
-
-def memory(sock: socket.socket) -> tuple[int, ...]:
-    """What the kernel has of a socket: first the bytes that wait there, last what it dropped."""
-    return struct.unpack("9I", sock.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 36))
 
 
 # -- two machines --
@@ -119,12 +98,9 @@ def test_fragments_arrive_at_the_receiver_as_one_packet(each_lab):
     assert (each_lab.receiver.arrivals() - before).packets == 1
 
 
-def test_by_a_veth_each_machine_has_a_device_and_by_loopback_they_share_it(each_lab):
+def test_a_lab_says_whether_somebody_receives_and_how_to_have_somebody(each_lab, lab):
     devices = ("dummy1", "far0") if each_lab.kind == "veth" else ("lo", "lo")
     assert (each_lab.device, each_lab.receiver.device) == devices
-
-
-def test_a_lab_says_whether_somebody_receives_and_how_to_have_somebody(each_lab, lab):
     assert each_lab.facts()["receiver"] is True
     assert "receiver" not in lab.facts()
     with pytest.raises(LabError, match=r"Lab\(receiver=True\)"):
@@ -158,10 +134,12 @@ def test_what_arrives_is_counted_by_the_packet_whoever_merges_them(each_lab, gso
                 for _ in range(20):
                     sender.sendto(bytes(1000), to)
         arrivals = arrived(each_lab, before, counted)
-        received, messages = read_all(receiver)
-        dropped = memory(receiver)[8]
+        came = messages(receiver)
+        memory = receiver.getsockopt(socket.SOL_SOCKET, SO_MEMINFO, 36)
+    dropped = struct.unpack("9I", memory)[8]
     assert arrivals.packets == counted
-    assert (messages < received) == (gso and gro)
+    received = sum(-(-len(one) // 1000) for one in came)  # the last of a run may be shorter
+    assert (len(came) < received) == (gso and gro)
     it = Journey(counted, received, dropped, arrivals=arrivals, merging=gso and gro).check()
     assert it.ok, it.text
     assert Journey(counted + 1, received, dropped, arrivals=arrivals).check().ok is False
@@ -287,20 +265,8 @@ def test_a_receiver_that_cannot_be_made_leaves_no_helper(monkeypatch):
 # -- a way that is disturbed --
 
 
-def send_numbered(sender: socket.socket, lab: Lab, numbers: range, in_runs_of: int) -> None:
-    """Send packets of 1000 bytes that begin with their number."""
-    for first in numbers[::in_runs_of]:
-        run = b"".join(struct.pack("=I", first + i) + bytes(996) for i in range(in_runs_of))
-        send_gso(sender, 1000, run, (lab.address, lab.port))
-
-
 def numbers_read(receiver: socket.socket) -> list[int]:
-    receiver.setblocking(False)
-    numbers = []
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            numbers.append(struct.unpack_from("=I", receiver.recv(2000))[0])
-    return numbers
+    return [struct.unpack_from("=I", one)[0] for one in messages(receiver)]
 
 
 @pytest.mark.parametrize(("seed", "in_runs_of"), [(0, 20), (7, 1)])
@@ -310,7 +276,9 @@ def test_a_seed_loses_and_doubles_exactly_the_packets_that_it_says(two_machines,
     with lab.receiver.socket() as receiver, lab.socket() as sender:
         with lab.disturbed(loss=0.1, duplicate=0.05, reorder=0.05, seed=seed) as way:
             for first in range(0, 1000, 40):  # any socket has room for so many
-                send_numbered(sender, lab, range(first, first + 40), in_runs_of)
+                for at in range(first, first + 40, in_runs_of):
+                    run = [struct.pack("=I", at + i) + bytes(996) for i in range(in_runs_of)]
+                    send_gso(sender, 1000, b"".join(run), (lab.address, lab.port))
                 until = time.monotonic() + PATIENCE_S
                 while way.counts().packets < first + 40 and time.monotonic() < until:
                     pass  # the relay answers when it has time
@@ -431,39 +399,3 @@ def test_loopback_and_a_lab_without_a_receiver_cannot_be_disturbed(lab):
         by_loopback.disturbed(loss=0.5),
     ):
         pass
-
-
-# -- streams of ours --
-
-
-def test_of_what_a_chapter_sends_a_stream_accounts_for_every_packet(two_machines, own_threads):
-    """It comes in runs, disturbed, and is read in runs."""
-    lab, device = two_machines, two_machines.counters()
-    before = lab.receiver.arrivals()
-    config = recv.StreamConfig(stop_on_stop_item=False, allow_out_of_order=True)
-    options = ProgramOptions(heaps=20, heap_size=1 << 16, packet_size=1472)
-    argv = command(CHAPTERS[-1], "c", options, (lab.address, lab.port))
-    with (
-        recv.Stream(own_threads, config, recv.RingStreamConfig(heaps=100)) as stream,
-        lab.receiver.socket(buffer_size=1 << 22) as receiver,
-    ):
-        stream.add_udp_reader(receiver, gro=True)
-        with lab.disturbed(loss=0.05, seed=3) as way:
-            done = lab.run(argv, capture_output=True, text=True, check=True)
-        report = Report.parse(done.stdout)
-        assert report is not None
-        counts = way.counts()
-        lost = counts.lost + counts.overflown
-        arrivals = arrived(lab, before, report.packets - lost)
-        while memory(receiver)[0]:
-            pass  # the stream has its own thread
-    it = Journey.of(
-        report.packets,
-        stream.stats,
-        arrivals=arrivals,
-        way=counts,
-        device=lab.counters() - device,
-        sent_bytes=report.spead_bytes,
-    )
-    assert it.check().ok, it.check().text
-    assert it.lost_on_the_way == lost > 0
