@@ -12,26 +12,14 @@ import weakref
 
 import numpy as np
 import pytest
-import spead2
 import spead2.recv
 
 import spead_tutorial as st
 import spead_tutorial.recv as recv
 import spead_tutorial.recv.asyncio
 from spead_tutorial.send import ItemGroup, PacketGenerator
-from support import ROOT
-from support.chunks import (
-    HEAP,
-    HEAPS,
-    STOP,
-    TIMESTAMP,
-    Place,
-    Setup,
-    by_timestamp,
-    capsule,
-    heap,
-    packet,
-)
+from support import ROOT, chunks
+from support.chunks import HEAP, HEAPS, STOP, TIMESTAMP, Place, Setup, by_timestamp, heap, packet
 from support.loops import in_loop
 from support.processes import run_script
 
@@ -181,6 +169,14 @@ def test_a_place_function_that_raises_refuses_its_heap_which_is_not_one_that_nev
     assert [present for _, present, *_ in setup.got()] == [[1, 0, 1, 0], [1, 0, 0, 0]]
     stats = setup.stream.stats
     assert (stats.rejected_heaps, stats.heaps_begun, stats.heaps_never_begun) == (1, 3, 1)
+
+
+def test_without_numba_one_line_says_what_to_install(tmp_path):
+    """A program with place functions that it compiles is in `test_telescopes`."""
+    program = "import sys; sys.modules['numba'] = None; import spead_tutorial.recv.numba"
+    done = run_script(program, tmp_path)
+    assert done.returncode == 1
+    assert "pip install 'spead-tutorial[numba]'" in done.stderr.splitlines()[-1]
 
 
 # A place function holds the stream, and waits for another thread. That one comes to run only if the
@@ -390,7 +386,7 @@ def test_chunks_go_when_rings_and_streams_do():
         ("max_heap_extra", -1, TypeError),
         ("items", [-1], TypeError),
         ("place", 3, TypeError),
-        ("place", (capsule(8, b"void (int)", None),), ValueError),
+        ("place", (chunks.capsule(8, b"void (int)", None),), ValueError),
         ("other", 1, AttributeError),
         ("DEFAULT_MAX_CHUNKS", 1, AttributeError),
     ],
@@ -401,12 +397,8 @@ def test_a_configuration_is_checked_when_it_is_set(name, value, error):
         setattr(config, name, value)
     kept = [getattr(config, one) for one in ("items", "max_chunks", "place", "max_heap_extra")]
     assert kept == [[], recv.ChunkStreamConfig.DEFAULT_MAX_CHUNKS, None, 0]
-    config.place = place = (capsule(8, b"void (void *, size_t)", None), "whatever")
+    config.place = place = (chunks.capsule(8, b"void (void *, size_t)", None), "whatever")
     assert config.place is place
-
-
-def test_packets_of_a_size_are_marked_or_heaps():
-    config = recv.ChunkStreamConfig()
     with pytest.raises(ValueError, match="payload_size"):
         config.enable_packet_presence(0)
     assert config.enable_packet_presence(5).packet_presence_payload_size == 5

@@ -8,7 +8,6 @@ import weakref
 
 import numpy as np
 import pytest
-import spead2
 import spead2.recv
 
 import spead_tutorial as st

@@ -16,7 +16,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-import spead_tutorial
 import spead_tutorial.recv.asyncio
 from spead_tutorial import recv
 from support import ROOT
@@ -130,36 +129,6 @@ def test_a_buffer_that_is_read_from_is_kept_until_the_stream_stops(thread_pool):
     packets.clear()
 
 
-def test_a_stream_that_was_not_made_says_so():
-    stream, of_chunks = (kind.__new__(kind) for kind in (recv.Stream, recv.ChunkRingStream))
-    chunk = recv.Chunk(data=bytearray(8), present=bytearray(1))
-    for use in (
-        stream.get,
-        stream.get_nowait,
-        stream.start,
-        stream.stop,
-        lambda: stream.fd,
-        lambda: stream.add_buffer_reader(b""),
-        lambda: of_chunks.add_free_chunk(chunk),
-    ):
-        with pytest.raises(RuntimeError, match=r"has not been made|__init__"):
-            use()
-
-
-# ---- Threads ------------------------------------------------------------------------------------
-
-
-def test_threads_that_get_at_once_share_the_heaps(thread_pool):
-    stream = recv.Stream(thread_pool)
-    n = 500
-    with ThreadPoolExecutor(8) as threads:
-        shares = [threads.submit(lambda: [heap.cnt for heap in stream]) for _ in range(8)]
-        stream.add_buffer_reader(b"".join(heap(cnt) for cnt in range(n)))
-        found = [share.result() for share in shares]
-    assert sorted(cnt for share in found for cnt in share) == list(range(n))
-    assert all(share == sorted(share) for share in found)
-
-
 def test_only_who_lets_go_of_the_gil_may_wait_for_a_lock_of_the_core(tmp_path):
     blocks = {"held": "if True", "free": "with nogil"}
     for name, block in blocks.items():
@@ -199,9 +168,7 @@ stream, address = make()
 
 
 @pytest.mark.parametrize("has_thread", [True, False])
-def test_getting_can_be_interrupted_and_goes_on_and_a_forked_child_has_to_make_its_own(
-    tmp_path, has_thread
-):
+def test_getting_is_interrupted_and_goes_on_and_a_child_makes_its_own(tmp_path, has_thread):
     done = run_script(
         STREAM
         + """

@@ -23,6 +23,8 @@ import spead_tutorial.send as send
 SIZE = 20_000
 #: Bytes of a heap: the value, and its descriptor where it has one.
 UPPER = SIZE + 1000
+#: How a pool is made by name that a thread refills.
+NAMED = {"lower": 1, "upper": UPPER, "max_free": 8, "initial": 2, "low_water": 2}
 
 
 def packets(n, descriptors="none"):
@@ -90,24 +92,12 @@ def test_arguments_that_make_no_pool_are_type_errors(module, arguments):
         module.MemoryPool(1, 1 << 60, 3, 4)
 
 
-def test_a_pool_that_is_refilled_is_made_by_position_or_by_name(own_threads):
-    named = {"lower": 1, "upper": 2, "max_free": 3, "initial": 4, "low_water": 2}
-    st.MemoryPool(own_threads, 1, 2, 3, 4, 2)
-    st.MemoryPool(own_threads, 1, 2, 3, 4, 2, st.MmapAllocator())
-    st.MemoryPool(thread_pool=own_threads, **named, allocator=None)
-    with pytest.raises(TypeError):
-        st.MemoryPool(own_threads, 1, 2, 3, 4)
-    with pytest.raises(TypeError, match="thread_pool is None"):
-        st.MemoryPool(thread_pool=None, **named)
-    own_threads.stop()
-    with pytest.raises(st.Stopped):
-        st.MemoryPool(own_threads, 1, 2, 3, 4, 2)
-
-
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
         (lambda _: st.MemoryPool(3, 2, 1, 1), ValueError, "lower is 3 and upper is 2"),
+        (lambda t: st.MemoryPool(t, 1, 2, 3, 4), TypeError, "."),
+        (lambda _: st.MemoryPool(thread_pool=None, **NAMED), TypeError, "thread_pool is None"),
         (lambda t: st.MemoryPool(t, 1, 2, 3, 3, 4), ValueError, "low_water is 4 and max_free is 3"),
         (lambda _: st.MmapAllocator(1 << 32), ValueError, "32 bits"),
         (lambda _: st.MmapAllocator(-1), TypeError, "negative"),
@@ -116,6 +106,9 @@ def test_a_pool_that_is_refilled_is_made_by_position_or_by_name(own_threads):
 def test_values_that_make_no_sense_are_named(own_threads, make, error, words):
     with pytest.raises(error, match=words):
         make(own_threads)
+    own_threads.stop()
+    with pytest.raises(st.Stopped):
+        st.MemoryPool(own_threads, 1, 2, 3, 4, 2)
 
 
 # ---- Receiving into them ----
@@ -128,12 +121,11 @@ def test_values_that_make_no_sense_are_named(own_threads, make, error, words):
         "populated": lambda _: st.MmapAllocator(flags=mmap.MAP_POPULATE),
         "huge": lambda _: st.MmapAllocator(prefer_huge=True),
         "refilled pool": lambda threads: st.MemoryPool(threads, 1, UPPER, 8, 2, 2),
+        "named": lambda threads: st.MemoryPool(thread_pool=threads, **NAMED, allocator=None),
         "pool in a pool": lambda _: st.MemoryPool(1, UPPER, 8, 2, st.MemoryPool(1, UPPER, 8, 8)),
     }.values(),
 )
-def test_what_is_sent_is_received_and_can_be_written_to_unless_its_allocator_says_otherwise(
-    own_threads, make
-):
+def test_what_is_received_can_be_written_to_unless_its_allocator_says_no(own_threads, make):
     allocator, items = make(own_threads), st.ItemGroup()
     for read_only in (False, True):
         with new_stream(own_threads, allocator) as stream:
@@ -174,9 +166,7 @@ def test_a_pool_that_runs_low_is_refilled(own_threads):
 # ---- What is said ----
 
 
-def test_an_empty_pool_is_spoken_of_by_whoever_gets_heaps_and_again_when_twice_as_often(
-    own_threads, caplog
-):
+def test_an_empty_pool_is_told_to_who_gets_heaps_and_when_twice_as_often(own_threads, caplog):
     pool = st.MemoryPool(1, UPPER, 0, 0)
     for n in (40, 39, 2):
         with new_stream(own_threads, pool, n) as stream, caplog.at_level(logging.WARNING):
@@ -199,9 +189,7 @@ def test_an_empty_pool_is_spoken_of_by_whoever_gets_heaps_and_again_when_twice_a
 
 
 @pytest.mark.parametrize("larger", [True, False])
-def test_heaps_that_are_larger_than_buffers_pass_by_and_it_is_said_once_of_smaller_ones_never(
-    own_threads, caplog, larger
-):
+def test_larger_heaps_are_told_of_once_and_smaller_ones_never(own_threads, caplog, larger):
     lower, upper = (1, SIZE - 1) if larger else (SIZE + 1, 2 * SIZE)
     pool = st.MemoryPool(lower, upper, 4, 4)
     for _ in range(2):
