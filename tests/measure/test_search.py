@@ -171,7 +171,7 @@ def test_a_run_that_failed_is_repeated_in_its_place_and_the_search_goes_on(tmp_p
     path = tmp_path / "one.jsonl"
 
     def fail(step: Step, warm_up: Sample | None) -> list[Sample]:
-        return [*take(step, warm_up)[:2], run_of(1e9, 2e9, 2, failure="no memory", warm_up=True)]
+        return [*take(step, warm_up)[:1], run_of(1e9, 2e9, 1, failure="no memory", warm_up=True)]
 
     measure(STEPS[:1], fail, HEADER, path=path, say=lambda *_: None)
     assert left(STEPS[:1], read(path)) == []
@@ -179,6 +179,7 @@ def test_a_run_that_failed_is_repeated_in_its_place_and_the_search_goes_on(tmp_p
     measure([step], take, HEADER, path=path, say=lambda *_: None)
     recording = read(path)
     assert [one.failure for one in recording.superseded] == ["no memory"]
+    assert [one.attempt for one in recording.samples] == [0, 1, 0]
     assert search.offered(found(recording.samples)) == pytest.approx(2000 * MB)
 
 
