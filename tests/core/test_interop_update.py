@@ -2,6 +2,7 @@
 """Heaps that spead2 has received, taken in by our item groups, beside what spead2's say."""
 
 import dataclasses
+import itertools
 import logging
 import random
 from types import SimpleNamespace
@@ -300,11 +301,12 @@ def test_what_is_beyond_a_limit_is_refused(wrong):
 
 
 def test_bits_of_every_width_are_taken_apart():
-    for width in (1, 3, 7, 12, 20, 33, 63, 64, 65, 100):
+    for letter, width in itertools.product("ui", (1, 3, 7, 12, 20, 33, 63, 64, 65, 100)):
         numbers = [n % (1 << width) for n in (0, 1, 5, 2**99 + 17)]
         bits = "".join(f"{n:0{width}b}" for n in numbers)
         size = -(-len(bits) // 8)
         data = int(bits.ljust(8 * size, "0"), 2).to_bytes(size, "big")
-        found = update(described(format=[("u", width)], shape=[4]), data)
-        assert found.tolist() == numbers
+        found = update(described(format=[(letter, width)], shape=[4]), data)
+        first = 1 << width - 1 if letter == "i" else 1 << width  # that is negative
+        assert found.tolist() == [n - (1 << width) if n >= first else n for n in numbers]
         assert {type(n) for n in found.tolist()} == {int}
