@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ctrl-C, SIGTERM and SIGHUP, whenever they come: one line, a status, and nothing left behind."""
 
-import contextlib
 import fcntl
 import os
 import pty
@@ -16,7 +15,6 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -27,8 +25,8 @@ from support.labs import needs_lab
 from support.processes import wait_until_it_takes_signals
 from support.programs import PATIENCE_S, PEERS, cases, name_of
 from support.receivers import CHAPTER_3
+from support.typed import COMMAND, PIPES, Marked, run
 
-COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 USUAL = find_chapter("10")
 #: What a command says of each signal that ends it as Ctrl-C does.
 WORDS = {
@@ -38,57 +36,41 @@ WORDS = {
 }
 
 
-def interrupted_while_importing(
-    module: str, argv: list[str], tmp_path: Path, number: int = signal.SIGINT, **more: Path
-) -> tuple[int, str, str]:
-    """Run a process that gets a signal when it imports a module; return all that it says."""
-    (tmp_path / f"{module}.py").write_text(f"import os; os.kill(os.getpid(), {int(number)})")
-    done = subprocess.run(
-        argv,
-        env=os.environ | {"PYTHONPATH": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        stdin=subprocess.DEVNULL,
-        **more,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
-HARNESS = [sys.executable, "-m", "bench", "list"]
+#: What imports something: how it is started, what it is called, a module, and the signal then.
+IMPORTING = [
+    *(
+        ([COMMAND, "chapters"], "spead-tutorial", *how)
+        for how in product(("numpy", "spead_tutorial", "click"), WORDS)
+    ),
+    *(
+        ([sys.executable, "-m", "bench", "list"], "python -m bench", *how)
+        for how in product(("numpy", "click"), WORDS)
+    ),
+    *(
+        (program(one.name, "python"), one.name, module, signal.SIGINT)
+        for one in (*PROGRAMS, *RECEIVERS)
+        for module in ("numpy", "spead_tutorial", "argparse")
+    ),
+    *(([sys.executable, str(peer)], peer.stem, "spead2", signal.SIGINT) for peer in PEERS),
+]
 
 
 @pytest.mark.parametrize(
     ("argv", "name", "module", "number"),
     cases(
-        [
-            ([COMMAND, "chapters"], "spead-tutorial", *how)
-            for how in product(["numpy", "spead_tutorial", "click"], WORDS)
-        ]
-        + [(HARNESS, "python -m bench", *how) for how in product(["numpy", "click"], WORDS)],
-        lambda argv, name, module, number: (module, number) == ("click", signal.SIGTERM),
+        IMPORTING,
+        lambda argv, name, module, number: (
+            name == USUAL.name or (module, number) == ("click", signal.SIGTERM)
+        ),
     ),
 )
-def test_a_command_can_be_interrupted_while_it_imports(tmp_path, argv, name, module, number):
-    said = interrupted_while_importing(module, argv, tmp_path, number, cwd=ROOT)
-    assert said == (128 + number, "", f"{name}: {WORDS[number]}\n")
-
-
-@pytest.mark.parametrize(
-    ("argv", "name", "module"),
-    cases(
-        [
-            (program(one.name, "python"), one.name, module)
-            for one in (*PROGRAMS, *RECEIVERS)
-            for module in ("numpy", "spead_tutorial", "argparse")
-        ]
-        + [([sys.executable, str(peer)], peer.stem, "spead2") for peer in PEERS],
-        lambda argv, name, module: name == USUAL.name,
-    ),
-)
-def test_a_program_can_be_interrupted_while_it_imports(tmp_path, argv, name, module):
-    said = interrupted_while_importing(module, argv, tmp_path)
-    assert said == (130, "", f"{name}: interrupted\n")
+def test_what_is_interrupted_while_it_imports_says_so_in_one_line(
+    tmp_path, argv, name, module, number
+):
+    (tmp_path / f"{module}.py").write_text(f"import os; os.kill(os.getpid(), {int(number)})")
+    done = run(*argv, env=os.environ | {"PYTHONPATH": str(tmp_path)}, cwd=ROOT)
+    said = f"{name}: {WORDS[number]}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", said)
 
 
 def interrupted_while_sending(argv: list[str], receiver: socket.socket) -> tuple[int, str, str]:
@@ -158,53 +140,18 @@ def test_looking_at_a_program_as_a_module_leaves_interrupts_alone():
 # ---- A command line, which has something to clean up ----
 
 
-def processes_of(session: int) -> list[int]:
-    """All processes of a session that have not ended."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError):
-            pid, _, rest = path.read_text().partition(" (")
-            state, _, _, its_session = rest.rpartition(") ")[2].split()[:4]
-            if int(its_session) == session and state != "Z":
-                found.append(int(pid))
-    return found
-
-
-def wait_until(is_so: Callable[[], object], what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < end, what
-        time.sleep(0.01)
-
-
-_started: list[subprocess.Popen[str]] = []
-
-
-@pytest.fixture(autouse=True)
-def nothing_goes_on() -> Iterator[None]:
+@pytest.fixture
+def marked() -> Iterator[Marked]:
     """End what a test that failed has left behind: it would send for ever, and take a core."""
-    yield
-    while _started:
-        for pid in processes_of(_started.pop().pid):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    marked = Marked()
+    yield marked
+    marked.kill()
 
 
-def start(*argv: str, **how: object) -> subprocess.Popen[str]:
-    """Start a command in a session of its own, so that all that it starts is found."""
-    process = subprocess.Popen(
-        argv,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        cwd=ROOT,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        **how,
-    )
-    _started.append(process)
-    return process
+def start(marked: Marked, *argv: str) -> subprocess.Popen[str]:
+    """Start a command in a session of its own."""
+    environment = marked.environment | {"PYTHONUNBUFFERED": "1"}
+    return subprocess.Popen(argv, **PIPES, start_new_session=True, cwd=ROOT, env=environment)
 
 
 WAITER = (COMMAND, "lab", "--", "sh", "-c", "echo ready; read line; echo went on")
@@ -212,7 +159,9 @@ ENDLESS = ("--lang", "c", "-n", str(1 << 40), "-H", "8192")
 SLEEPER = (COMMAND, "lab", "--", "sh", "-c", "sleep 1000 & echo ready; sleep 1000")
 
 
-def check_end(process: subprocess.Popen[str], number: int, output: str | None = "") -> str:
+def check_end(
+    marked: Marked, process: subprocess.Popen[str], number: int, output: str | None = ""
+) -> str:
     """A signal has ended a command: one line says so, and nothing of it is left."""
     out, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + number
@@ -220,7 +169,7 @@ def check_end(process: subprocess.Popen[str], number: int, output: str | None = 
         assert errors.splitlines()[-1] == f"spead-tutorial: {WORDS[number]}"
     else:
         assert (out, errors.strip()) == (output, f"spead-tutorial: {WORDS[number]}")
-    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+    marked.wait_until_nothing_is_left()
     return out
 
 
@@ -232,32 +181,32 @@ def sent_to(*plain: tuple[Callable[[int, int], None], int]) -> pytest.MarkDecora
 
 @needs_lab
 @sent_to((os.killpg, signal.SIGINT), (os.kill, signal.SIGHUP))
-def test_a_command_in_a_lab_ends_with_its_caller_and_the_callers_signal(send, number):
-    with start(*SLEEPER) as process:
+def test_a_command_in_a_lab_ends_with_its_caller_and_the_callers_signal(marked, send, number):
+    with start(marked, *SLEEPER) as process:
         assert process.stdout.readline() == "ready\n"
         send(process.pid, number)
-        check_end(process, number)
+        check_end(marked, process, number)
 
 
 @needs_lab
-def test_a_command_that_ignores_the_signal_is_ended_all_the_same():
+def test_a_command_that_ignores_the_signal_is_ended_all_the_same(marked):
     ignore = "trap '' TERM; echo ready; while :; do sleep 1000; done"
-    with start(COMMAND, "lab", "--", "sh", "-c", ignore) as process:
+    with start(marked, COMMAND, "lab", "--", "sh", "-c", ignore) as process:
         assert process.stdout.readline() == "ready\n"
         process.terminate()
-        check_end(process, signal.SIGTERM)
+        check_end(marked, process, signal.SIGTERM)
 
 
 @needs_lab
 @sent_to((os.killpg, signal.SIGTERM), (os.killpg, signal.SIGINT))
 def test_a_receiver_and_its_sender_end_together_and_what_came_until_ctrl_c_is_accounted_for(
-    send, number
+    marked, send, number
 ):
-    with start(COMMAND, "run", "3", "--from", "10", *ENDLESS) as process:
+    with start(marked, COMMAND, "run", "3", "--from", "10", *ENDLESS) as process:
         while "Timestamp" not in process.stdout.readline():
             pass
         send(process.pid, number)
-        out = check_end(process, number, output=None)
+        out = check_end(marked, process, number, output=None)
     if number == signal.SIGINT:
         assert f"{CHAPTER_3}: It was interrupted before the stream had ended.\n" in out
         (row,) = re.findall(rf"^{CHAPTER_3}: packets: (.*)$", out, re.M)
@@ -268,19 +217,21 @@ def test_a_receiver_and_its_sender_end_together_and_what_came_until_ctrl_c_is_ac
 @needs_lab
 @pytest.mark.parametrize("seed", cases(((seed,) for seed in range(3)), lambda seed: seed == 0))
 @sent_to((os.kill, signal.SIGTERM))
-def test_whenever_the_signal_comes_it_is_one_line_and_nothing_stays(send, number, seed, tmp_path):
+def test_whenever_the_signal_comes_it_is_one_line_and_nothing_stays(
+    marked, send, number, seed, tmp_path
+):
     source = random.Random(f"{seed} {number}")
-    with start(COMMAND, "tour", "--output", str(tmp_path)) as process:
+    with start(marked, COMMAND, "tour", "--output", str(tmp_path)) as process:
         wait_until_it_takes_signals(process)
         time.sleep(source.uniform(0, 1.4))
         for _ in range(source.randint(1, 2) if number != signal.SIGINT else 1):
             send(process.pid, number)
-        check_end(process, number)
+        check_end(marked, process, number)
     assert list(tmp_path.glob("*")) == []
 
 
 @needs_lab
-def test_when_the_terminal_goes_a_tour_leaves_nothing_behind(tmp_path):
+def test_when_the_terminal_goes_a_tour_leaves_nothing_behind(marked, tmp_path):
     ours, theirs = pty.openpty()
 
     def take_terminal() -> None:
@@ -294,6 +245,7 @@ def test_when_the_terminal_goes_a_tour_leaves_nothing_behind(tmp_path):
         stdout=theirs,
         stderr=theirs,
         preexec_fn=take_terminal,
+        env=marked.environment,
     ) as process:
         os.close(theirs)
         seen = b""
@@ -302,7 +254,7 @@ def test_when_the_terminal_goes_a_tour_leaves_nothing_behind(tmp_path):
         assert list(output.glob("*")) != []
         os.close(ours)
         assert process.wait(PATIENCE_S) == 129
-    wait_until(lambda: not processes_of(process.pid), "a process still runs")
+    marked.wait_until_nothing_is_left()
     assert list(output.glob("*")) == []
 
 
