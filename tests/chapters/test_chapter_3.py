@@ -10,75 +10,27 @@ import numpy as np
 import pytest
 
 from spead_tutorial import Item
-from spead_tutorial.chapters.catalogue import CHAPTERS, Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.programs import ProgramOptions, built, command
 from spead_tutorial.send import Heap, ItemGroup
-from support.programs import cases, each_language, name_of
+from support.programs import cases, each_language
 from support.receivers import (
-    ENDED,
     PORT,
-    SMALL,
     Receiver,
-    account,
     end,
     flat,
     group_of,
     lines,
-    of_all,
     of_packets,
     packets_of,
     stream,
-    timeless,
     whole,
 )
-
-RANDOM = (2, 4)  # chapters that have no other samples
 
 
 def powers(output: str) -> list[tuple[str, str]]:
     """Timestamps, and the powers beside them."""
     return re.findall(r"^Timestamp: (\d+) +Power: (\S+)$", output, re.M)
-
-
-# ---- Whatever sends ----
-
-
-def options_for(chapter: Chapter) -> ProgramOptions:
-    if "H" in chapter.accepted:
-        return SMALL
-    return ProgramOptions(heaps=2) if "n" in chapter.accepted else ProgramOptions()
-
-
-@pytest.mark.parametrize(
-    ("chapter", "language"),
-    cases(
-        product(CHAPTERS, built()),
-        lambda chapter, language: language == "c" and chapter.number in (2, 10, 14),
-    ),
-    ids=name_of,
-)
-def test_all_receivers_receive_whole_what_a_chapter_sends(lab, chapter, language):
-    options = options_for(chapter)
-    destination = ("127.0.0.1", PORT) if chapter.takes_destination else None
-    argv = command(chapter, language, options, destination)
-    python, *others = (of_all(lab, one, argv) for one in built())
-    assert (python.status, python.errors) == (0, "")
-    overtake = "s" in chapter.accepted  # as streams of one sequence do; nothing else does
-    order = sorted if overtake else list
-    for one in others:
-        assert (one.status, one.errors) == (0, "")
-        assert order(timeless(python).splitlines()) == order(timeless(one).splitlines())
-    n_heaps = options.heaps or chapter.heaps
-    heap_size = options.heap_size or chapter.heap_size
-    values, _, rest = timeless(python).partition(ENDED)
-    if chapter.number in RANDOM:
-        assert [int(at) for at, _ in powers(values)] == [i * heap_size for i in range(n_heaps)]
-        # Of numbers in -100 ... 99.
-        assert all(3000 < float(power) < 3700 for _, power in powers(values))
-    else:
-        assert order(values.splitlines()) == order(lines(n_heaps, heap_size).splitlines())
-    (received,) = re.findall(r"^packets: (\d+) received", rest, re.M)
-    assert rest == account(n_heaps, f"{received} received = {received} placed")
 
 
 # ---- What is printed of values ----
@@ -153,22 +105,6 @@ def test_descriptors_that_come_later_are_understood_from_then_on(lab):
     assert powers(done.output) == [("77", "1.00")]
     words = "(their descriptors did not arrive, or say something else)"
     assert f"heaps not understood: 4 {words}\n" in done.output
-
-
-@pytest.mark.parametrize(
-    ("missing", "fates", "lost"),
-    [
-        (2, "60 received = 57 placed + 3 after loss", {"incomplete": 1}),
-        (0, "60 received = 55 placed + 5 after loss", {"never": 1}),
-    ],
-    ids=["a later one", "the first"],
-)
-def test_a_heap_of_which_a_packet_is_lost_on_the_way_is_accounted_for(lab, missing, fates, lost):
-    heaps = stream()
-    del heaps[4][missing]
-    done = of_packets(lab, flat(heaps))
-    assert (done.status, done.errors[:31]) == (1, "tut_3_recv: packets are missing")
-    assert account(9, fates, **lost) in done.output
 
 
 def test_where_the_very_first_packet_is_lost_nothing_is_understood_and_it_is_no_success(lab):

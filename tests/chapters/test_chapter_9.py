@@ -3,62 +3,31 @@
 
 import json
 import re
-from itertools import product
 
 import numpy as np
 import pytest
 
-from spead_tutorial.chapters.catalogue import find_chapter
-from spead_tutorial.measure.programs import built, command, program
-from support.programs import PATIENCE_S, cases, each_language, in_c
+from spead_tutorial.measure.programs import program
+from support.programs import PATIENCE_S, each_language, in_c
 from support.receivers import (
     CHAPTER_7,
     CHAPTER_9,
     ENDED,
-    PORT,
+    POOL,
     SIZE,
-    SMALL,
     account,
     end,
     flat,
     group_of,
     lines,
-    of_all,
     packets,
+    pool,
     said,
     signals,
     stream,
     timeless,
     whole,
 )
-
-N = 6  # buffers of a pool
-
-
-def pool(requests: int, *, too_large: int = 0) -> str:
-    """The line of a pool that never was empty, but for how much of it was in use."""
-    return f"pool of {N}: {requests} requests, 0 while it was empty, {too_large} too large; \n"
-
-
-# ---- Whatever sends ----
-
-
-@pytest.mark.parametrize(
-    ("number", "language"),
-    cases(product(["8", "10", "11"], built()), lambda *one: one == ("11", "c")),
-)
-def test_all_receive_whole_what_our_senders_send_and_print_the_same(lab, number, language):
-    argv = command(find_chapter(number), language, SMALL, ("127.0.0.1", PORT))
-    done = [of_all(lab, one, argv, name=CHAPTER_9) for one in built()]
-    python = done[0]
-    for one in done:
-        assert (one.status, one.errors) == (0, "")
-        assert timeless(python) == timeless(one)
-    values, _, rest = timeless(python).partition(ENDED)
-    assert values == lines(100)
-    (received,) = re.findall(r"^packets: (\d+) received", rest, re.M)
-    every = account(100, f"{received} received = {received} placed")
-    assert rest == f"{every}{pool(101)}Received 100 heaps\n"  # with the stop heap
 
 
 @in_c
@@ -86,7 +55,7 @@ def test_a_program_that_is_slow_has_one_heap_at_a_time(lab, language):
 
 
 @each_language
-@pytest.mark.parametrize("buffers", [0, N])
+@pytest.mark.parametrize("buffers", [0, POOL])
 def test_a_json_object_counts_the_pool_without_buffers_each_heap_gets_new_memory(
     lab, language, buffers
 ):

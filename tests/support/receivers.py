@@ -3,7 +3,7 @@
 
 import dataclasses
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -17,7 +17,11 @@ from support.programs import PATIENCE_S
 
 CHAPTER_3, CHAPTER_7, CHAPTER_9, CHAPTER_12 = (receiver.name for receiver in RECEIVERS[:4])
 CHAPTER_18 = RECEIVERS[-1].name
+POOL = 6  # buffers of chapter 9's pool
+#: Languages in which a program starts at once; chapter 12's in Python compiles for seconds.
+COMPILED = tuple(language for language in built() if language != "python")
 ATTEMPTS, PORT, SIZE = 5, 8888, 8192
+CHUNK = 1 << 20  # bytes
 SMALL = ProgramOptions(100, SIZE)
 ENDED = "The stream has ended.\n"
 #: What depends on how fast a receiver was.
@@ -117,11 +121,28 @@ def lines(n_heaps: int, heap_size: int = SIZE) -> str:
     return text
 
 
+def chunk_lines(heaps: Iterable[int], size: int = SIZE) -> str:
+    """What chapter 12's print of heaps that are filled with their index."""
+    in_chunk = max(1, CHUNK // size)
+    chunks: dict[int, list[int]] = {}
+    for i in heaps:
+        chunks.setdefault(i // in_chunk, []).append(((i + 128) % 256 - 128) ** 2)
+    return "".join(
+        f"Timestamp: {i * in_chunk * size:<10} Power: {np.mean(squares):.2f}\n"
+        for i, squares in chunks.items()
+    )
+
+
 def account(heaps: int, packets: str, *, incomplete: int = 0, never: int = 0) -> str:
     return (
         f"packets: {packets}\nheaps: {heaps} complete, {incomplete} incomplete,"
         f" {never} never begun\nsocket: 0 dropped\n"
     )
+
+
+def pool(requests: int, *, too_large: int = 0) -> str:
+    """The line of a pool that never was empty, but for how much of it was in use."""
+    return f"pool of {POOL}: {requests} requests, 0 while it was empty, {too_large} too large; \n"
 
 
 def stream(n_heaps: int = 10, size: int = SIZE) -> list[list[bytes]]:
