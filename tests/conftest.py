@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What several tests need: receivers, streams that stay busy, labs, and programs as processes."""
 
-import contextlib
 import gc
 import os
 import shutil
@@ -139,9 +138,3 @@ def lab() -> Iterator[Lab]:
     """The lab of a module's tests, which leave it as it was."""
     with open_lab() as lab:
         yield lab
-
-
-@pytest.fixture
-def lend_lab(lab: Lab) -> Callable[[], contextlib.AbstractContextManager[Lab]]:
-    """Lend the lab of the module, in the place of one of a test's own."""
-    return lambda: contextlib.nullcontext(lab)

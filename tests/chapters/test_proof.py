@@ -81,11 +81,10 @@ def test_a_real_interface_is_refused(monkeypatch):
         ("import time; time.sleep(60)", "did not end within 0.5 s"),
     ],
 )
-def test_a_program_that_lies_or_fails_has_no_rate(lend_lab, tmp_path, monkeypatch, source, words):
+def test_a_program_that_lies_or_fails_has_no_rate(lab, tmp_path, monkeypatch, source, words):
     pretend(monkeypatch, tmp_path, source)
     timeout = 0.5 if "sleep" in source else PATIENCE_S
-    with lend_lab() as lab:
-        result = run(Device(lab), CHAPTER_6, "c", ProgramOptions(heaps=1), timeout=timeout)
+    result = run(Device(lab), CHAPTER_6, "c", ProgramOptions(heaps=1), timeout=timeout)
     assert result.rate is None
     assert words in result.failure
     assert "\n" not in result.failure
@@ -129,9 +128,8 @@ SMALL_LAST = ProgramOptions(heaps=60, packet_size=1472)
 @in_c
 @pytest.mark.parametrize("listener", LISTENERS)
 @pytest.mark.parametrize("options", [THREE, SMALL_LAST], ids=["9000", "1472"])
-def test_chapter_6_is_borne_out_whoever_listens_on_loopback(lend_lab, language, listener, options):
-    with lend_lab() as lab:
-        result = run(Loopback(listener, lab), CHAPTER_6, language, options)
+def test_chapter_6_is_borne_out_whoever_listens_on_loopback(lab, language, listener, options):
+    result = run(Loopback(listener, lab), CHAPTER_6, language, options)
     assert result.failure is None
     assert result.rate is not None
     assert (result.device, result.kind) == ("lo", "loopback")
@@ -151,36 +149,34 @@ def test_chapter_6_is_borne_out_whoever_listens_on_loopback(lend_lab, language, 
 @pytest.mark.parametrize(
     "chapter", cases(((one,) for one in PROGRAMS), lambda one: one.number == 10), ids=name_of
 )
-def test_every_program_can_be_run_without_a_listener(lend_lab, chapter):
+def test_every_program_can_be_run_without_a_listener(lab, chapter):
     options = ProgramOptions(300, 8192) if "H" in chapter.accepted else THREE
-    with lend_lab() as lab:
-        result = run(
-            Loopback("none", lab),
-            chapter,
-            "c",
-            options if "n" in chapter.accepted else ProgramOptions(),
-        )
+    result = run(
+        Loopback("none", lab),
+        chapter,
+        "c",
+        options if "n" in chapter.accepted else ProgramOptions(),
+    )
     assert result.failure is None
     assert result.evidence.icmp_errors == result.report.messages
 
 
-def test_a_slow_listener_loses_what_a_fast_sender_sends(lend_lab):
-    with lend_lab() as lab:
-        result = run(Loopback("slow", lab), CHAPTER_6, "c", ProgramOptions(heaps=200))
+def test_a_slow_listener_loses_what_a_fast_sender_sends(lab):
+    result = run(Loopback("slow", lab), CHAPTER_6, "c", ProgramOptions(heaps=200))
     assert result.failure is None
     assert result.evidence.received["dropped"] > 0
     assert result.as_dict()["icmp_errors"] == 0
 
 
-def test_where_nobody_is_to_listen_somebody_is_noticed(lend_lab):
-    with lend_lab() as lab, lab.socket() as somebody:
+def test_where_nobody_is_to_listen_somebody_is_noticed(lab):
+    with lab.socket() as somebody:
         somebody.bind(("127.0.0.1", lab.port))
         result = run(Loopback("none", lab), CHAPTER_6, "c", THREE)
     assert result.rate is None
     assert "no message came back: there was a listener" in result.failure
 
 
-def test_a_packet_that_a_listener_never_got_is_missed(lend_lab, monkeypatch):
+def test_a_packet_that_a_listener_never_got_is_missed(lab, monkeypatch):
     summary = place_module._Sink.summary
 
     def forgetful(sink, expect_the_end):
@@ -188,9 +184,8 @@ def test_a_packet_that_a_listener_never_got_is_missed(lend_lab, monkeypatch):
         return seen | {"packets": seen["packets"] - 1}
 
     monkeypatch.setattr(place_module._Sink, "summary", forgetful)
-    with lend_lab() as lab:
-        result = run(Loopback("fast", lab), CHAPTER_6, "c", THREE)
-        again = run(Device(lab), find_chapter("2"), "c")
+    result = run(Loopback("fast", lab), CHAPTER_6, "c", THREE)
+    again = run(Device(lab), find_chapter("2"), "c")
     for one in (result, again):
         assert one.rate is None
         assert "1 is missing between the sender and the receiver's socket" in one.failure
@@ -217,27 +212,25 @@ def test_errors_that_return_messages_are_accounted_for_to_the_byte():
     assert not icmp_failure(report, 408 + 56 + 57 + 56)
 
 
-def test_what_cannot_be_proven_or_is_not_known_is_refused_before_it_runs(lend_lab):
-    with lend_lab() as lab:
-        for options in (ProgramOptions(heap_size=500), ProgramOptions(packet_size=500)):
-            with pytest.raises(ValueError, match="500 bytes cannot be accounted for"):
-                run(Loopback("none", lab), find_chapter("8"), "c", options)
-        with pytest.raises(ValueError, match="none, fast, slow"):
-            run(Loopback("deaf", lab), find_chapter("8"), "c")
+def test_what_cannot_be_proven_or_is_not_known_is_refused_before_it_runs(lab):
+    for options in (ProgramOptions(heap_size=500), ProgramOptions(packet_size=500)):
+        with pytest.raises(ValueError, match="500 bytes cannot be accounted for"):
+            run(Loopback("none", lab), find_chapter("8"), "c", options)
+    with pytest.raises(ValueError, match="none, fast, slow"):
+        run(Loopback("deaf", lab), find_chapter("8"), "c")
 
 
 # ---- What a measured program has ----
 
 
-def test_a_program_gets_what_it_is_to_have_in_its_environment(lend_lab, tmp_path, monkeypatch):
+def test_a_program_gets_what_it_is_to_have_in_its_environment(lab, tmp_path, monkeypatch):
     source = "import os, sys; sys.exit(os.environ['COLOUR'] + str(len(os.environ['PATH'])))"
     pretend(monkeypatch, tmp_path, source)
-    with lend_lab() as lab:
-        for place, chapter in (
-            (Device(lab), CHAPTER_6),
-            (Device(lab), find_chapter("2")),
-            (Loopback(), CHAPTER_6),
-            (Host("127.0.0.1", 9), CHAPTER_6),
-        ):
-            result = run(place, chapter, "c", environment={"COLOUR": "blue"})
-            assert f"blue{len(os.environ['PATH'])}" in result.failure
+    for place, chapter in (
+        (Device(lab), CHAPTER_6),
+        (Device(lab), find_chapter("2")),
+        (Loopback(), CHAPTER_6),
+        (Host("127.0.0.1", 9), CHAPTER_6),
+    ):
+        result = run(place, chapter, "c", environment={"COLOUR": "blue"})
+        assert f"blue{len(os.environ['PATH'])}" in result.failure
