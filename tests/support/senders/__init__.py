@@ -28,15 +28,13 @@ HERE = Path(__file__).parent
 #: What was seen of each, as ``python -m support.senders record`` writes it.
 FACTS = HERE / "facts"
 
-#: Where tools are that need no package of the system, and that PATH may lack.
-_USUAL = (Path.home() / ".cargo/bin", Path("/usr/local/go/bin"))
+#: Where Go is that needs no package of the system, and that PATH may lack.
+_USUAL = "/usr/local/go/bin"
 _CC = "-O2 -D_GNU_SOURCE -Wall -Wextra -Wconversion -Werror {source} -o {program} -lpthread -lm"
 #: Of each language the folder, the tools, how they compile a sender, and how it is started.
 _TOOLS = {
     "c": ("c", ("cc",), f"cc -std=gnu11 {_CC}", "{program}"),
     "c++": ("cpp", ("c++",), f"c++ -std=c++20 {_CC}", "{program}"),
-    "rust": ("rust", ("rustc",), "rustc --edition 2021 -O -D warnings {source} -o {program}",
-             "{program}"),
     "go": ("go", ("go",), "go build -o {program} {shared} {source}", "{program}"),
     "java": ("java", ("javac", "java"), "javac -d {folder} {shared} {source}",
              "java -cp {folder} {name}"),
@@ -126,17 +124,16 @@ def _words(sender: Planted, pattern: str, folder: Path) -> list[str]:
 
 def _tool(name: str) -> str:
     """Return the path of a tool; its name where it is not to be found."""
-    places = os.pathsep.join([os.environ.get("PATH", ""), *map(str, _USUAL)])
+    places = os.pathsep.join([os.environ.get("PATH", ""), _USUAL])
     return shutil.which(name, path=places) or name
 
 
 #: What is found first, and in which programs.
 PLANTED = {
-    "sleeps": "c/sleeping c++/wait_for rust/token_bucket go/sleeping java/FlushTimer"
-    " javascript/sleeping perl/sleeping python/asyncio_sleep",
-    "spins": "c/spinning rust/spinning python/spinning",
-    "slow-data": "c/slow_data rust/text_per_packet go/random_data javascript/json_per_packet"
-    " perl/random_data python/json_per_packet",
+    "sleeps": "c/sleeping c++/wait_for go/sleeping java/FlushTimer javascript/sleeping"
+    " python/asyncio_sleep",
+    "spins": "c/spinning python/spinning",
+    "slow-data": "c/slow_data javascript/json_per_packet python/json_per_packet",
     "other-calls": "c++/resolving go/log_per_packet python/urandom",
     "waits-for-lock": "c++/one_lock java/OneLock java/OneSocket",
     "waits-for-thread": "c++/slow_producer java/SlowProducer",
@@ -146,7 +143,7 @@ PLANTED = {
     "small-heaps": "c/small_heaps",
     "fresh-memory": "c/fresh_memory",
     "fragments": "c/fragments",
-    "call-per-packet": "c/call_per_packet rust/call_per_packet python/call_per_packet",
+    "call-per-packet": "c/call_per_packet python/call_per_packet",
     "no-segmentation-offload": "c/message_per_packet",
 }
 #: The same for those that send with a stream of this package's, and with one of spead2's.
@@ -192,8 +189,7 @@ SENDERS = (
     _stream("spead2", "small_packets", "small-packets"),
     _stream("spead2", "filled_in_turn", "no-segmentation-offload"),
     _stream("python", "filled_in_turn", None),
-    *map(_fast, ("c/message_per_packet", "rust/call_per_packet", "go/small_packets")),
-    _fast("python/call_per_packet"),
+    *map(_fast, ("c/message_per_packet", "python/call_per_packet", "go/small_packets")),
     *(
         _chapter(name, language)
         for name in ("tut_10_send_reuse_heaps", "tut_14_send_many_streams")
