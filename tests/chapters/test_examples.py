@@ -58,22 +58,6 @@ def test_bytes_that_a_page_quotes_are_in_an_output_that_it_shows(page):
     assert [one for one in quoted(page) if one not in outputs] == []
 
 
-def test_values_change_in_place_where_chapter_10_says_so():
-    rows = [re.split(" {2,}", line) for line in printed("values_in_place.py").splitlines()[1:]]
-    assert {tuple(row[:2]): row[2] for row in rows} == {
-        (">u8, no dimensions", "unsigned, 40 bits"): "twos: in place",
-        ("<u8, no dimensions", "unsigned, 40 bits"): "ones: a copy",
-        (">i8, no dimensions", "unsigned, 40 bits"): "ones: a copy",
-        (">u4, no dimensions", "unsigned, 40 bits"): "ones: a copy",
-        (">u8, no dimensions", "unsigned, 64 bits"): "twos: in place",
-        (">u8, no dimensions", "unsigned, 32 bits"): "ones: a copy",
-        (">u4, no dimensions", "unsigned, 32 bits"): "twos: in place",
-        ("int8, four", "int8, four"): "twos: in place",
-        ("int16, four", "int8, four"): "ones: a copy",
-        ("int8, every second of eight", "int8, four"): "ones: a copy",
-    }
-
-
 @in_c
 def test_chapter_3_prints_what_its_page_has(lab, language):
     page = (DOCS / "tutorial" / "3-first-receiver.md").read_text()
