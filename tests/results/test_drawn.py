@@ -4,23 +4,24 @@
 import dataclasses
 
 import pytest
-from msgspec.structs import replace
+from msgspec.structs import fields, replace
 
 from spead_tutorial.chapters.catalogue import find_chapter
-from spead_tutorial.measure.records import Recording
+from spead_tutorial.measure.records import Recording, Timeline
 from spead_tutorial.results import plots
 from spead_tutorial.results.units import times
-from support.pictures import draw, drawing, fail, typed
+from support.pictures import bars_of, draw, drawing, fail, typed
 from support.recordings import (
     EIGHT,
     MIB,
     NEW_MEMORY,
     around,
-    make_ceiling,
+    example,
     make_ladder,
     make_lossless,
     make_memory,
     make_packets,
+    make_pipeline,
     make_rounds,
     make_sample,
 )
@@ -58,7 +59,7 @@ def test_a_bar_has_the_work_of_a_thread_and_ends_when_the_next_heap_begins():
 
 
 def test_loops_of_one_rate_are_not_told_apart():
-    recording = make_ceiling()
+    recording = example("ceiling")
     two = {
         (one.heap_size, one.round): one.elapsed_ns
         for one in recording.samples
@@ -144,18 +145,15 @@ def test_a_picture_says_which_chapter_did_not_send_to_the_labs_device():
     assert "dummy, MTU 9216 (chapter 2: loopback)" in drawn.words
 
 
-def test_a_program_that_failed_has_no_bar_but_a_word():
+def test_a_program_that_failed_even_to_warm_up_has_no_bar_but_a_word():
     recording = make_ladder()
     drawn = draw(plots.ladder, recording, samples=fail(recording, lambda one: one.chapter == 6))
     assert drawn.seen.count("failed: no rate") == 2
     for language in ("Python", "C"):
         assert f"6 Bigger packets, {language}: 1 MiB failed." in drawn.words
     assert "6010" not in drawn.svg.decode()
-
-
-def test_a_program_of_which_the_warm_up_failed_has_failed_in_the_ladder():
-    warm = make_sample("tut_6_send_pktsize", "c", 1.0, warm_up=True, failure="it failed")
-    drawn = draw(plots.ladder, Recording(HEADER, (warm, *make_ladder().samples)))
+    warm_up = make_sample("tut_6_send_pktsize", "c", 1.0, warm_up=True, failure="it failed")
+    drawn = draw(plots.ladder, recording, samples=(warm_up, *recording.samples))
     assert "Python: 1 MiB 6010. 6 Bigger packets, C: 1 MiB failed." in drawn.words
 
 
@@ -250,6 +248,51 @@ def test_causes_put_into_brackets_what_is_not_told():
     assert "in brackets:" not in drawing("causes").svg.decode()
 
 
+# ---- Who works when ----
+
+MS = 1_000_000
+#: Two heaps, one after the other: 6 ms to prepare, 2 ms to send, 1 ms until the program goes on.
+ALTERNATING = Timeline(
+    "some", "tut_4_send_perf", "python", True, MIB, 1472,
+    prepare_ns=(0, 10 * MS),
+    queued_ns=(6 * MS, 16 * MS),
+    first_packet_ns=(6 * MS, 16 * MS),
+    last_packet_ns=(8 * MS, 18 * MS),
+    completed_ns=(8 * MS, 18 * MS),
+    resumed_ns=(9 * MS, 20 * MS),
+)  # fmt: skip
+
+
+def test_bars_are_at_the_times_that_were_recorded():
+    drawn = draw(plots.timeline, Recording(HEADER, (), (ALTERNATING,)))
+    assert drawn.title.startswith("In turns, the network thread works 20 %.")
+    found = bars_of(drawn.figure.axes[0])
+    rows = sorted({y for *_, y in found})
+    program = [(left, right) for left, right, y in found if y == rows[0]]
+    network = [(left, right) for left, right, y in found if y == rows[1]]
+    assert program == [(0, 6), (6, 9), (10, 16), (16, 20)]  # preparing, waiting
+    assert network == [(6, 8), (16, 18)]
+
+
+def test_a_run_of_one_heap_is_drawn():
+    names = [field.name for field in fields(Timeline) if field.name.endswith("_ns")]
+    short = replace(ALTERNATING, **{name: getattr(ALTERNATING, name)[:1] for name in names})
+    assert "heaps 0 to 0 of 1" in draw(plots.timeline, Recording(HEADER, (), (short,))).words
+
+
+def test_runs_are_shown_of_the_samples_where_overlapping_changes_most():
+    title = drawing("timeline").title
+    assert title.startswith("Overlapped, the network thread works 100 %, not 57 %. Constant sam")
+
+
+def test_what_overlapping_gains_is_told_where_both_were_measured():
+    recording = make_pipeline()
+    samples = tuple(one for one in recording.samples if not one.random)
+    drawn = draw(plots.pipeline, recording, samples=samples)
+    assert f"Constant samples, a core each, C, gain: 1 MiB {times(1.5)} (" in drawn.words
+    assert "Random" not in drawn.words
+
+
 # ---- When messages leave ----
 
 
@@ -265,10 +308,6 @@ def test_there_is_a_line_at_the_time_of_each_message_of_three_heaps_and_the_next
     begins = [6.03 * heap for heap in range(4)]
     expected = [begin + 0.01 * message for begin in begins for message in range(4)]
     assert lines_of(figure.axes[0]) == pytest.approx(expected)
-
-
-def test_heaps_one_after_the_other_have_different_colours():
-    figure = drawing("spacing").figure
     of_one, of_next = figure.axes[0].collections[:2]
     assert of_one.get_color()[0].tolist() != of_next.get_color()[0].tolist()
 
@@ -281,17 +320,16 @@ def test_a_heap_that_was_held_up_is_not_shown():
     assert figure.axes[0].get_xlim()[1] < 1
 
 
-def test_where_as_much_leaves_at_once_the_title_says_that_no_difference_is_told():
+def test_where_as_much_leaves_at_once_or_there_is_one_program_nothing_is_compared():
     runs = tuple(
         make_spacing(program, False, 100, 10, number)
         for program in ("tut_4_send_perf", "tut_5_send_pipeline")
         for number in range(7)
     )
-    title = draw(plots.spacing, Recording(HEADER, (), spacings=runs)).title
-    assert title.startswith("What leaves at once: no difference found.")
-
-
-def test_a_program_alone_is_compared_with_nothing():
-    one = make_spacing("tut_4_send_perf", True, 6000)
-    title = draw(plots.spacing, Recording(HEADER, (), spacings=(one,))).title
-    assert title.startswith("255 KiB leave at once in turns.")
+    one = (make_spacing("tut_4_send_perf", True, 6000),)
+    for spacings, words in (
+        (runs, "What leaves at once: no difference found."),
+        (one, "255 KiB leave at once in turns."),
+    ):
+        title = draw(plots.spacing, Recording(HEADER, (), spacings=spacings)).title
+        assert title.startswith(words)

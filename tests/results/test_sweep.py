@@ -17,23 +17,14 @@ from support.recordings import (
     EIGHT,
     KIB,
     TEN,
+    example,
     make_rounds,
     make_sample,
-    make_sweep,
 )
 from support.records import HEADER
 
 COLOURS = plots.LIGHT.colours
 TIMES = "\N{MULTIPLICATION SIGN}"
-
-
-def rates(recording: Recording, series: Series, heap_size: int) -> list[float]:
-    """Rates in MB/s, computed here."""
-    return [
-        one.payload_bytes / one.elapsed_ns * 1e3
-        for one in recording.samples
-        if one.series == series and one.heap_size == heap_size and not one.warm_up
-    ]
 
 
 #: Where the panels of AFTER are among a figure's axes.
@@ -54,30 +45,6 @@ def lines(figure: Any, panel: int, filled: bool = True) -> dict[str, list[tuple[
     }
 
 
-def test_lines_go_through_the_medians_of_what_became_and_of_what_was_before():
-    recording, figure = make_sweep(), drawing("sweep").figure
-    for series, colour, panels, filled in (
-        (Series("ours", "python", TEN), "python", [PYTHON], True),
-        (Series("ours", "c", TEN), "c", [C], True),
-        (Series("spead2", "python", TEN), "spead2", [PYTHON], True),
-        (BARE, "limit", [PYTHON, C], True),
-        (Series("ours", "python", EIGHT), "python", [PYTHON], False),
-        (Series("ours", "c", EIGHT), "c", [C], False),
-    ):
-        drawn = {panel: lines(figure, panel, filled) for panel in (PYTHON, C)}
-        assert [panel for panel in drawn if COLOURS[colour] in drawn[panel]] == panels
-        for panel in panels:
-            for x, y in drawn[panel][COLOURS[colour]]:
-                assert y == pytest.approx(statistics.median(rates(recording, series, x)))
-    for language, panel in (("python", PYTHON), ("c", C)):
-        faces = [
-            line.get_markerfacecolor()
-            for line in figure.axes[panel].lines
-            if line.get_color() == COLOURS[language] and line.get_linestyle() != "None"
-        ]
-        assert faces == [plots.LIGHT.background, COLOURS[language]], "what became is on top"
-
-
 def test_panels_beside_each_other_and_pictures_of_one_recording_have_one_scale():
     figure = drawing("sweep").figure
     for pair in ((PYTHON, C), (PYTHON_GAIN, C_GAIN)):
@@ -85,7 +52,7 @@ def test_panels_beside_each_other_and_pictures_of_one_recording_have_one_scale()
         assert len({figure.axes[panel].get_xlim() for panel in pair}) == 1
     assert any(list(line.get_ydata()) == [1, 1] for line in gain_axis(figure).lines)
     before = plots.Sweep("Before", ((Series("spead2", "python", EIGHT), "spead2"),), "tut-10")
-    assert draw(before, make_sweep()).figure.axes[0].get_ylim() == figure.axes[0].get_ylim()
+    assert draw(before, example("sweep")).figure.axes[0].get_ylim() == figure.axes[0].get_ylim()
     assert figure.axes[0].get_ylim()[0] == 0
 
 
@@ -98,7 +65,7 @@ def make_pair() -> list[plots.Sweep]:
 
 
 def test_of_a_pair_the_first_has_the_frame_of_the_second_and_what_was_before_alone():
-    first, second = (draw(one, make_sweep()) for one in make_pair())
+    first, second = (draw(one, example("sweep")) for one in make_pair())
     for panel, language in enumerate(("python", "c")):
         before, after = (one.figure.axes[panel] for one in (first, second))
         assert before.get_window_extent().bounds == after.get_window_extent().bounds
@@ -113,9 +80,9 @@ def test_of_a_pair_the_first_has_the_frame_of_the_second_and_what_was_before_alo
 
 
 def test_the_scale_of_a_pair_is_that_of_its_own_lines():
-    faster = with_faster(make_sweep(), "one thread, 2 streams")
+    faster = with_faster(example("sweep"), "one thread, 2 streams")
     tops = [
-        {draw(one, recording).figure.axes[0].get_ylim() for recording in (make_sweep(), faster)}
+        {draw(one, recording).figure.axes[0].get_ylim() for recording in (example("sweep"), faster)}
         for one in make_pair()
     ]
     assert tops[0] == tops[1]
@@ -135,20 +102,6 @@ def with_faster(recording: Recording, variant: str) -> Recording:
         if one.series == BARE and one.elapsed_ns is not None
     )
     return dataclasses.replace(recording, samples=(*recording.samples, *faster))
-
-
-def test_every_sample_is_a_dot():
-    recording = make_sweep()
-    figure = drawing("sweep").figure
-    markers = sum(
-        len(line.get_xdata())
-        for panel in (PYTHON, C)
-        for line in figure.axes[panel].lines
-        if line.get_linestyle() == "None"
-    )
-    in_both = sum(one.series == BARE for one in recording.samples)
-    elsewhere = sum(one.series == Series("spead2", "python", EIGHT) for one in recording.samples)
-    assert markers == len(recording.samples) - elsewhere + in_both
 
 
 def test_a_gain_is_the_median_of_ratios_within_rounds():
@@ -197,7 +150,7 @@ def test_a_gain_that_only_wobbles_does_not_fill_its_panel():
 
 
 def test_a_point_that_failed_is_a_cross_with_a_word():
-    recording = make_sweep()
+    recording = example("sweep")
 
     def wanted(one: Sample) -> bool:
         return one.program == TEN and one.heap_size == 64 * KIB and one.implementation == "ours"
@@ -212,24 +165,23 @@ def test_a_point_that_failed_is_a_cross_with_a_word():
 
 
 def test_one_failure_among_good_samples_makes_the_point_fail():
-    recording = make_sweep()
+    recording = example("sweep")
     failed = fail(recording, lambda one: one.series == Series("ours", "c", TEN) and one.round == 3)
     drawn = draw(AFTER, recording, samples=failed)
     assert drawn.words.count("failed (1 of 7)") == 4
     assert all(y != y for _, y in lines(drawn.figure, C)[COLOURS["c"]])  # broken everywhere
 
 
-def test_the_bare_loops_alone_makes_no_picture():
-    recording = make_sweep()
-    bare = tuple(one for one in recording.samples if one.series == BARE)
-    with pytest.raises(ValueError, match=f"no sample of {TEN}: python -m bench run tut-10"):
-        draw(AFTER, recording, samples=bare)
-
-
-def test_two_samples_of_a_round_are_refused_and_not_mixed():
-    samples = [make_sample(TEN, "c", 100.0, packet_size=size) for size in (1472, 9000)]
-    with pytest.raises(ValueError, match="several samples of"):
-        draw(AFTER, Recording(HEADER, tuple(samples)))
+def test_what_cannot_be_drawn_is_refused():
+    recording = example("sweep")
+    bare = [one for one in recording.samples if one.series == BARE]
+    twice = [make_sample(TEN, "c", 100.0, packet_size=size) for size in (1472, 9000)]
+    for samples, words in (
+        (bare, f"no sample of {TEN}: python -m bench run tut-10"),
+        (twice, "several samples of"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            draw(AFTER, recording, samples=tuple(samples))
 
 
 def test_another_installation_is_told_apart_without_colours():
@@ -243,7 +195,7 @@ def test_another_installation_is_told_apart_without_colours():
 
 
 def test_of_several_peers_the_first_that_the_recording_has_is_drawn():
-    recording = make_sweep()
+    recording = example("sweep")
     built = tuple(
         replace(one, case=f"built {one.case}", implementation="spead2-source")
         for one in recording.samples
@@ -261,7 +213,7 @@ def test_of_several_peers_the_first_that_the_recording_has_is_drawn():
 
 def test_sizes_above_the_largest_are_left_out_of_lines_titles_and_words():
     few = dataclasses.replace(AFTER, largest=512 * KIB)
-    drawn = draw(few, make_sweep())
+    drawn = draw(few, example("sweep"))
     assert [x for x, _ in lines(drawn.figure, C)[COLOURS["c"]]] == [8 * KIB, 64 * KIB, 512 * KIB]
     assert "4 MiB" not in drawn.words
     assert "4 MiB" not in drawn.title

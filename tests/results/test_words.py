@@ -16,7 +16,7 @@ from support.recordings import (
     NEW_MEMORY,
     PICTURES,
     TEN,
-    make_lost,
+    example,
     make_rounds,
 )
 from support.records import make_spacing
@@ -93,7 +93,7 @@ def test_what_is_no_part_of_a_picture_does_not_change_it(name, more):
 
 
 def test_a_bottleneck_of_which_a_sample_failed_has_no_bar():
-    recording = make_lost()
+    recording = example("lost")
     failed = fail(recording, lambda one: one is recording.samples[0])
     words = draw(plots.lost, recording, samples=failed).words
     assert "1 % lost: failed: not all is accounted for." in words

@@ -2,9 +2,10 @@
 """Made-up recordings, one for each picture, and what draws them."""
 
 import dataclasses
-import itertools
 import statistics
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from support.records import HEADER, SAMPLE, make_spacing, receiving
 KIB, MIB = 1 << 10, 1 << 20
 EIGHT, TEN = "tut_8_send_reuse_memory", "tut_10_send_reuse_heaps"
 NEW_MEMORY = "tut_8_send_heap_size"
+_MADE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
 BARE = Series("ceiling", "c", "ceiling", "two threads")
 
 
@@ -72,32 +74,26 @@ def make_ladder(languages: Sequence[str] = MEASURED) -> Recording:
     return Recording(HEADER, tuple(samples))
 
 
-def make_sweep() -> Recording:
-    samples = []
-    for place, heap_size in enumerate((8 * KIB, 64 * KIB, 512 * KIB, 4 * MIB)):
-        for implementation, language, program, rate in (
-            ("ours", "python", EIGHT, 500),
-            ("ours", "python", TEN, 2000),
-            ("ours", "c", EIGHT, 900),
-            ("ours", "c", TEN, 2600),
-            ("spead2", "python", EIGHT, 400),
-            ("spead2", "python", TEN, 1100),
-        ):
-            samples += make_rounds(
-                program,
-                language,
-                around(rate + 1700.0 * place),
-                implementation=implementation,
-                heap_size=heap_size,
-            )
-        samples += make_rounds(
-            "ceiling",
-            "c",
-            around(8000.0 + 100 * place),
-            implementation="ceiling",
-            variant="two threads",
-            heap_size=heap_size,
-        )
+def _rows(name: str) -> Iterator[tuple[str, str, float, dict[str, Any]]]:
+    """Program, language, rate and the rest of each point of a recording in `recordings.toml`."""
+    made = _MADE[name]
+    for row in made["rows"]:
+        fields = made.get("common", {}) | row
+        for place, rate in enumerate(fields.pop("rates")):
+            one = {
+                name: value[place] if isinstance(value, list) else value
+                for name, value in fields.items()
+            }
+            yield one.pop("program"), one.pop("language"), rate, one
+
+
+def example(name: str) -> Recording:
+    """One of the recordings in `recordings.toml`."""
+    samples = [
+        one
+        for program, language, rate, more in _rows(name)
+        for one in make_rounds(program, language, around(rate), **more)
+    ]
     return Recording(HEADER, tuple(samples))
 
 
@@ -117,60 +113,12 @@ AFTER = plots.Sweep(
 
 def make_memory() -> Recording:
     machine = HEADER.machine | {"caches_bytes": {"L1d": 32 * KIB, "L2": 2 * MIB, "L3": 480 * MIB}}
-    samples = []
-    for language, heap_size in itertools.product(("python", "c"), (MIB, 16 * MIB, 64 * MIB)):
-        kinds = [(NEW_MEMORY, "", 3000.0, heap_size // 4096), (EIGHT, "", 6000.0, 0)]
-        kinds += [(NEW_MEMORY, "huge pages", 4500.0, heap_size // (2 * MIB))]
-        kinds += [(NEW_MEMORY, "memory kept", 5500.0, 1)]
-        for program, variant, rate, faults in kinds:
-            samples += make_rounds(
-                program,
-                language,
-                around(rate + (100 if language == "c" else 0)),
-                heap_size=heap_size,
-                variant=variant,
-                page_faults=10 * faults,
-            )
-    return Recording(replace(HEADER, machine=machine), tuple(samples))
+    return dataclasses.replace(example("memory"), header=replace(HEADER, machine=machine))
 
 
 def make_packets(mtu: int = 9216) -> Recording:
-    samples = []
-    for size, rate in ((512, 4000.0), (1472, 8000.0), (9000, 12000.0), (9188, 12100.0)):
-        for language in ("python", "c"):
-            program = "tut_6_send_pktsize"
-            samples += make_rounds(program, language, around(rate), packet_size=size)
-        more = {"implementation": "ceiling", "variant": "two threads"}
-        # The bare loop is told what is really sent.
-        samples += make_rounds("ceiling", "c", around(2 * rate), packet_size=size // 8 * 8, **more)
-    for language in ("python", "c"):
-        samples += make_rounds("tut_6_send_pktsize", language, around(3000.0), packet_size=16384)
     header = replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
-    return Recording(header, tuple(samples))
-
-
-def make_loopback() -> Recording:
-    evidence: dict[str, dict[str, Any]] = {
-        "no listener": {"icmp_errors": 1180, "kind": "loopback"},
-        "slow listener": {"received_packets": 600, "received_dropped": 580, "kind": "loopback"},
-        "listener": {"received_packets": 1180, "received_dropped": 0, "kind": "loopback"},
-        "": {},
-    }
-    rates = {"no listener": 900.0, "slow listener": 700.0, "listener": 1500.0, "": 4000.0}
-    samples = [
-        one
-        for language in ("python", "c")
-        for variant, more in evidence.items()
-        for one in make_rounds(
-            "tut_6_send_pktsize",
-            language,
-            around(rates[variant]),
-            variant=variant,
-            packets=1180,
-            **more,
-        )
-    ]
-    return Recording(HEADER, tuple(samples))
+    return dataclasses.replace(example("packets"), header=header)
 
 
 def make_timeline(
@@ -201,27 +149,14 @@ def make_timeline(
 
 
 def make_pipeline() -> Recording:
-    samples = []
-    link = "link of 10 Gb/s"
-    for language, (variant, scale) in itertools.product(
-        ("python", "c"), (("", 1.0), ("pinned", 1.1), (link, 0.9))
-    ):
-        for program, random, rate in (
-            ("tut_4_send_perf", False, 100.0),
-            ("tut_5_send_pipeline", True, 150.0),
-            ("tut_4_send_constant", False, 2000.0),
-            ("tut_5_send_pipeline", False, 3000.0),
-        ):
-            rates = around(scale * rate)
-            samples += make_rounds(program, language, rates, random=random, variant=variant)
     timelines = (
-        make_timeline("tut_5_send_pipeline", False, 300, 800, link),
+        make_timeline("tut_5_send_pipeline", False, 300, 800, "link of 10 Gb/s"),
         make_timeline("tut_5_send_pipeline", False, 300, 400),
         make_timeline("tut_4_send_perf", True, 8000, 2000),
         make_timeline("tut_4_send_constant", False, 300, 400),
         make_timeline("tut_5_send_pipeline", True, 8000, 2000),
     )
-    return Recording(HEADER, tuple(samples), timelines)
+    return dataclasses.replace(example("pipeline"), timelines=timelines)
 
 
 def make_where() -> Recording:
@@ -260,62 +195,14 @@ def make_spacings() -> Recording:
     return Recording(HEADER, (), spacings=tuple(runs))
 
 
-def make_ceiling() -> Recording:
-    samples = []
-    for heap_size, scale in ((8 * KIB, 1.0), (MIB, 2.0)):
-        for variant, rate in (
-            ("two threads", 8000.0),
-            ("one thread", 7000.0),
-            ("one thread, 2 streams", 12000.0),
-            ("one thread, no fill", 7500.0),
-            ("one thread, zero-copy", 6000.0),
-            ("two threads, zero-copy", 5000.0),
-            ("one thread, no fill, zero-copy, huge pages", 10000.0 * scale),
-        ):
-            more = {"implementation": "ceiling", "variant": variant, "heap_size": heap_size}
-            samples += make_rounds("ceiling", "c", around(rate), **more)
-    return Recording(HEADER, tuple(samples))
-
-
-def make_receiving() -> Recording:
-    """Ours is half as fast again as the peer, and needs half of its CPU time."""
-    samples = []
-    for packet_size, scale in ((1472, 1.0), (9000, 2.0)):
-        for heap_size in (64 * KIB, MIB, 16 * MIB):
-            for implementation, language, rate, cpu_ns in (
-                ("ours", "c", 4500.0, MIB),
-                ("ours", "python", 3500.0, 2 * MIB),
-                ("spead2-source", "c", 3000.0, 2 * MIB),
-                ("spead2-source", "python", 2000.0, 3 * MIB),
-                ("ceiling", "c", 5000.0, MIB),
-            ):
-                more: dict[str, Any] = {"variant": "in turns"}
-                more |= {"implementation": implementation, "heap_size": heap_size}
-                more |= {"packet_size": packet_size}
-                more |= {"chapter": 0, "cpu_user_ns": 0, "cpu_system_ns": cpu_ns}
-                samples += make_rounds("receive", language, around(scale * rate), **more)
-    return Recording(HEADER, tuple(samples))
-
-
 def make_lossless() -> Recording:
-    """Searches that have found 1500 MB/s for chapter 3 in C, and twice as much for chapter 7."""
-    samples = []
-    for heap_size, packet_size in ((MIB, 9000), (64 * KIB, 9000)):
-        for implementation, language, program, rate in (
-            ("ours", "c", "tut_3_recv", 1500.0),
-            ("ours", "python", "tut_3_recv", 500.0),
-            ("ours", "c", "tut_7_recv_power", 3000.0),
-            ("ours", "python", "tut_7_recv_power", 1500.0),
-            ("ours", "c", "receive", 4500.0),
-            ("ours", "python", "receive", 3500.0),
-            ("spead2-source", "c", "receive", 2000.0),
-            ("spead2-source", "python", "receive", 1800.0),
-            ("ceiling", "c", "receive", 5000.0),
-        ):
-            more: dict[str, Any] = {"implementation": implementation, "packets": 1000}
-            more |= {"heap_size": heap_size, "packet_size": packet_size}
-            for number, best in enumerate(around(rate)):
-                samples += make_search(program, language, best, round=number, **more)
+    """Searches that have found those rates."""
+    samples = [
+        one
+        for program, language, rate, more in _rows("lossless")
+        for number, best in enumerate(around(rate))
+        for one in make_search(program, language, best, round=number, **more)
+    ]
     return Recording(HEADER, tuple(samples))
 
 
@@ -330,26 +217,6 @@ def make_search(program: str, language: str, best_mb: float, **more: Any) -> lis
             got |= {"received_heaps": setting["heaps"] - bool(lost), "run": len(runs)}
             runs.append(make_sample(program, language, asked / 1e6, **more, **setting, **got))
     return [replace(one, case=f"{one.series}, {one.heap_size}") for one in runs]
-
-
-def make_lost() -> Recording:
-    """Of 1000 packets 10 are lost on the way, or 100 in the socket, or 400 by the ring."""
-    samples = []
-    for variant, way, pieces, ring, socket in (
-        ("0.1 GB/s, 1 % lost", 10, 190, 0, 0),
-        ("0.1 GB/s", 0, 0, 0, 0),
-        ("0.1 GB/s, ring of 1", 0, 150, 0, 100),
-        ("0.1 GB/s, ring of 1, full ring drops", 0, 0, 400, 0),
-        ("0.1 GB/s, buffer of 8 KiB", 0, 300, 0, 100),
-    ):
-        got = 1000 - way - pieces - ring - socket
-        more: dict[str, Any] = {"packets": 1000, "lost_packets": way, "incomplete_packets": pieces}
-        more |= {"ring_dropped_packets": ring, "received_dropped": socket, "received_heaps": got}
-        if variant.endswith("ring of 1"):
-            more |= {"ring_waits": 40, "longest_ring_wait_ns": 5_000_000}
-        more |= {"heaps": 1000, "heap_size": 8000, "chapter": 7, "variant": variant}
-        samples += make_rounds("receive_lost", "python", around(100.0), **more)
-    return Recording(HEADER, tuple(samples))
 
 
 def with_warm_ups(recording: Recording) -> Recording:
@@ -371,20 +238,20 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
     for name, draw, recording in (
         ("ladder", plots.ladder, make_ladder()),
         (IN_CPP, plots.ladder, make_ladder(LANGUAGES)),
-        ("sweep", AFTER, make_sweep()),
+        ("sweep", AFTER, example("sweep")),
         ("memory", plots.memory, make_memory()),
         ("causes", plots.causes, make_memory()),
         ("packets", plots.packet_sizes, make_packets()),
-        ("loopback", plots.loopback, make_loopback()),
+        ("loopback", plots.loopback, example("loopback")),
         ("pipeline", plots.pipeline, make_pipeline()),
         ("timeline", plots.timeline, make_pipeline()),
         ("where", plots.where, make_where()),
         ("spacing", plots.spacing, make_spacings()),
-        ("ceiling", plots.ceiling, make_ceiling()),
-        ("receiving", plots.receiving, make_receiving()),
+        ("ceiling", plots.ceiling, example("ceiling")),
+        ("receiving", plots.receiving, example("receiving")),
         ("receivers", plots.receivers_ladder, make_lossless()),
         ("loss", plots.loss, make_lossless()),
-        ("lost", plots.lost, make_lost()),
+        ("lost", plots.lost, example("lost")),
     )
 }
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing"})
