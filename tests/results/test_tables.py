@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables of rows and columns: what a file gets, and a terminal with or without room."""
+"""Tables of rows and columns: what a file gets, and a terminal; and how numbers are written."""
 
 import sys
 
 import pytest
 
 from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.results import units
 from spead_tutorial.results.tables import Column, Table, estimate
 
 WHY = "[bold]it[/bold] \x1b[31mfailed\n:smile: at " + 60 * "x"
@@ -51,3 +52,23 @@ def test_a_notebook_gets_values_as_they_are():
     assert list(frame.columns) == ["program", "B/s", "range", "nothing"]
     assert list(frame["program"]) == list(RATES)
     assert frame["B/s"][0] == RATES["the sender of chapter ten"]
+
+
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1024, "1 KiB"),
+        (8192, "8 KiB"),
+        (100003, "97.66 KiB"),
+        (1 << 20, "1 MiB"),
+        (3 << 19, "1.5 MiB"),
+        (float(64 << 20), "64 MiB"),
+        (260 << 20, "260 MiB"),
+        (1 << 30, "1 GiB"),
+        (67420807168, "62.79 GiB"),
+    ],
+)
+def test_a_size_is_in_the_largest_unit_that_there_is_one_of(n, text):
+    assert units.size(n) == text
