@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spead_tutorial import wire
 from spead_tutorial.lab import Lab, LabError
-from support import ROOT
+from support import ROOT, ref_decode
 from support.c_library import PATIENCE_S, build
 from support.needs import need
+from support.sockets import arrived
 
 EXAMPLES = ROOT / "docs" / "examples"
 HEAP = 3000  # bytes; a few dozen packets in all, which any socket has room for
@@ -42,31 +42,30 @@ def compiled(installed: Path, program: Path, *libraries: str, source: str = "my_
     return program
 
 
-@pytest.fixture(scope="module")
-def c_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sender in C, as pkg-config has it linked."""
-    (libdir,) = pkg_config(installed, "--variable=libdir")
-    libraries = pkg_config(installed, "--libs")
-    program = tmp_path_factory.mktemp("shared") / "my_sender"
-    return compiled(installed, program, *libraries, f"-Wl,-rpath,{libdir}")
-
-
-def in_cpp(installed: Path, folder: Path, source: str) -> Path:
-    """A program in C++, built in the same way."""
-    need("c++")
+def linked(installed: Path, folder: Path, source: str) -> Path:
+    """A program, as pkg-config has it linked."""
+    if source.endswith(".cpp"):
+        need("c++")
     (libdir,) = pkg_config(installed, "--variable=libdir")
     libraries = [*pkg_config(installed, "--libs"), f"-Wl,-rpath,{libdir}"]
     return compiled(installed, folder / Path(source).stem, *libraries, source=source)
 
 
-def with_the_peer(*words: str | Path, cwd: Path) -> None:
-    """Compile with spead2's library, as make peer has built it."""
+@pytest.fixture(scope="module")
+def c_sender(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return linked(installed, tmp_path_factory.mktemp("shared"), "my_sender.c")
+
+
+def with_the_peer(source: Path, folder: Path, *more: str) -> Path:
+    """Compile a program with spead2's library, as make peer has built it."""
     need("c++", "pkg-config")
     if not (PEER / "lib" / "pkgconfig").is_dir():
         pytest.skip("spead2's library is not built: make peer")
     where = {"PKG_CONFIG_PATH": str(PEER / "lib" / "pkgconfig")}
-    flags = build("pkg-config", "--static", "--cflags", "--libs", "spead2", cwd=cwd, **where)
-    build("c++", "-std=c++17", *words, *shlex.split(flags), cwd=cwd)
+    flags = build("pkg-config", "--static", "--cflags", "--libs", "spead2", cwd=folder, **where)
+    program = folder / source.stem
+    build("c++", "-std=c++17", source, *more, "-o", program, *shlex.split(flags), cwd=folder)
+    return program
 
 
 # ---- What they send ----
@@ -82,18 +81,7 @@ def listen(lab: Lab, port: int) -> socket.socket:
     sock = lab.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
     sock.bind(("127.0.0.1", port))
-    sock.setblocking(False)
     return sock
-
-
-def packets(sock: socket.socket) -> list[bytes]:
-    """All that has arrived."""
-    found = []
-    while True:
-        try:
-            found.append(sock.recv(65536))
-        except BlockingIOError:
-            return found
 
 
 def run(lab: Lab, argv: list[str], data: bytes) -> subprocess.CompletedProcess[str]:
@@ -109,7 +97,7 @@ def sent(lab: Lab, argv: list[str], data: bytes, ports: tuple[int, ...]) -> list
     try:
         done = run(lab, argv, data)
         assert (done.returncode, done.stderr) == (0, "")
-        return [packets(sock) for sock in socks]
+        return [arrived(sock) for sock in socks]
     finally:
         for sock in socks:
             sock.close()
@@ -117,22 +105,19 @@ def sent(lab: Lab, argv: list[str], data: bytes, ports: tuple[int, ...]) -> list
 
 def heaps(found: list[bytes]) -> dict[int, tuple[int | None, bytes]]:
     """Timestamp and samples of each heap, by its count; of the stop heap there are none."""
-    parts: dict[int, list[wire.Packet]] = {}
-    for one in map(wire.parse, found):
-        parts.setdefault(one.heap_cnt, []).append(one)
+    parts: dict[int, list[ref_decode.Packet]] = {}
+    for one in map(ref_decode.parse, found):
+        parts.setdefault(one.cnt, []).append(one)
     values = {}
-    for cnt, of_heap in parts.items():
-        pointers = {item.id: item for packet in of_heap for item in packet.items}
-        payload = b"".join(packet.payload for packet in of_heap)
-        timestamp = pointers[0x1600].value if 0x1600 in pointers else None
-        start = pointers[0x3300].value if 0x3300 in pointers else len(payload)
-        values[cnt] = timestamp, payload[start:]
+    for cnt, packets in parts.items():
+        items = {one.id: one.value for one in ref_decode.Heap(cnt, 40, packets=packets).items()}
+        values[cnt] = items.get(0x1600), items.get(0x3300, b"")
     return values
 
 
 def described(found: list[bytes]) -> int:
     """How many descriptors were sent."""
-    return sum(item.id == 5 for packet in map(wire.parse, found) for item in packet.items)
+    return sum(one.id == 5 for packet in map(ref_decode.parse, found) for one in packet.items)
 
 
 def cut(data: bytes) -> list[bytes]:
@@ -148,7 +133,7 @@ def test_the_senders_send_all_samples_in_memory_that_goes_round_in_the_same_pack
 
 @pytest.mark.thorough
 def test_the_cpp_sender_sends_all_samples(lab, installed, tmp_path):
-    program, data = in_cpp(installed, tmp_path, "my_sender.cpp"), samples(11)
+    program, data = linked(installed, tmp_path, "my_sender.cpp"), samples(11)
     (found,) = sent(lab, [str(program), "127.0.0.1", "8888", str(HEAP)], data, PORTS[:1])
     check_all_samples(found, data)
 
@@ -222,23 +207,22 @@ def test_the_python_sender_sends_multicast_out_of_the_interface_that_was_named(l
 TEN = {i + 1: (8000 * i, bytes([i]) * 8000) for i in range(10)} | {11: (None, b"")}
 
 
-def ten_heaps(lab: Lab, program: Path) -> list[bytes]:
-    (found,) = sent(lab, [str(program), "127.0.0.1", "8888"], b"", PORTS[:1])
+def made(installed: Path, folder: Path, name: str) -> Path:
+    """A program with spead2, or what takes its place."""
+    if name.endswith("without_spead2.cpp"):
+        return linked(installed, folder, name)
+    return with_the_peer(EXAMPLES / name, folder)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["with_spead2.cpp", "without_spead2.cpp"])
+def test_a_program_with_spead2_and_what_takes_its_place_send_the_same_items(
+    lab, installed, tmp_path, name
+):
+    argv = [str(made(installed, tmp_path, name)), "127.0.0.1", "8888"]
+    (found,) = sent(lab, argv, b"", PORTS[:1])
     assert heaps(found) == TEN
-    return found
-
-
-@pytest.mark.thorough
-def test_what_takes_the_place_of_a_program_with_spead2_sends_its_items(lab, installed, tmp_path):
-    found = ten_heaps(lab, in_cpp(installed, tmp_path, "without_spead2.cpp"))
     assert described(found) == 2
-
-
-@pytest.mark.thorough
-def test_the_program_with_spead2_sends_the_same_items(lab, tmp_path):
-    program = tmp_path / "with_spead2"
-    with_the_peer(EXAMPLES / "with_spead2.cpp", "-o", program, cwd=tmp_path)
-    assert described(ten_heaps(lab, program)) == 2
 
 
 def printed(receiver: Path, sender: Path) -> list[str]:
@@ -259,17 +243,12 @@ SUMS = ["ready", *(f"{8000 * i} {8000 * i}" for i in range(10))]
 
 
 @pytest.mark.thorough
-def test_what_takes_the_place_of_a_receiver_with_spead2_prints_what_was_sent(installed, tmp_path):
-    names = ("receive_without_spead2.cpp", "without_spead2.cpp")
-    receiver, sender = (in_cpp(installed, tmp_path, name) for name in names)
-    assert printed(receiver, sender) == SUMS
-
-
-@pytest.mark.thorough
-def test_the_receiver_with_spead2_prints_the_same(installed, tmp_path):
-    receiver = tmp_path / "receive_with_spead2"
-    with_the_peer(EXAMPLES / "receive_with_spead2.cpp", "-o", receiver, cwd=tmp_path)
-    assert printed(receiver, in_cpp(installed, tmp_path, "without_spead2.cpp")) == SUMS
+@pytest.mark.parametrize("name", ["receive_with_spead2.cpp", "receive_without_spead2.cpp"])
+def test_a_receiver_with_spead2_and_what_takes_its_place_print_what_was_sent(
+    installed, tmp_path, name
+):
+    receiver = made(installed, tmp_path, name)
+    assert printed(receiver, linked(installed, tmp_path, "without_spead2.cpp")) == SUMS
 
 
 def named(column: int) -> list[str]:
@@ -290,7 +269,7 @@ def test_all_names_that_take_the_place_of_spead2s_are_there(installed, tmp_path)
     source = tmp_path / "names.cpp"
     headers = "#include <spead_tutorial/spt_recv.hpp>\n"
     source.write_text(f"{headers}{using(named(1))}int main() {{}}\n")
-    in_cpp(installed, tmp_path, str(source))
+    linked(installed, tmp_path, str(source))
 
 
 @pytest.mark.thorough
@@ -301,7 +280,7 @@ def test_all_names_of_spead2_are_its_own(tmp_path):
     headers += ("common_inproc", "send_inproc")
     lines = "".join(f"#include <spead2/{name}.h>\n" for name in headers)
     source.write_text(f"{lines}{using(named(0))}")
-    with_the_peer("-fsyntax-only", source, cwd=tmp_path)
+    with_the_peer(source, tmp_path, "-fsyntax-only")
 
 
 # ---- How the library gets into a program ----

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Every chapter's program and every step, in every language, received and decoded by spead2."""
 
-import contextlib
 import dataclasses
 import re
 import socket
@@ -19,6 +18,7 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure import programs
 from spead_tutorial.measure.programs import ProgramOptions, built
 from support.programs import PATIENCE_S, cases, name_of
+from support.sockets import arrived
 
 PORT = 8888  # chapter 2's, in a lab that nobody else is in
 ATTEMPTS = 5
@@ -145,13 +145,3 @@ def test_a_step_and_a_chapter_send_the_same_bytes_in_every_language(lab, step, l
             sent.append(arrived(sock))
     assert len(sent[0]) > 40
     assert all(packets == sent[0] for packets in sent)
-
-
-def arrived(sock: socket.socket) -> list[bytes]:
-    """All packets that wait in a socket."""
-    sock.setblocking(False)
-    packets = []
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            packets.append(sock.recv(2000))
-    return packets

@@ -20,7 +20,13 @@ from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.records import Sample
 from support import ref_decode
 from support.labs import needs_lab
+from support.sockets import arrived
 
+pytestmark = needs_lab
+#: A program in C is measured in `make test`, and its twin in the thorough run.
+each_language = pytest.mark.parametrize(
+    "language", ["c", pytest.param("python", marks=pytest.mark.thorough)]
+)
 BIN = receivers._BIN
 KIB, MIB = 1 << 10, 1 << 20
 #: Bytes that a sender with a rate may be ahead of it: what it sends at once, two messages at most.
@@ -58,19 +64,20 @@ def case_of(who: tuple[str, str, str], heap_size: int, packet_size: int, *more: 
     return Case(*who, heap_size, packet_size, variant=", ".join(filter(None, more)))
 
 
-def take(lab: Lab, case: Case, heaps: int) -> Sample:
+def taken(lab: Lab, case: Case, heaps: int) -> Sample:
+    """A sample that has not failed."""
     reason = receivers.missing(case)
     if reason is not None:
         pytest.skip(reason)
-    return receivers.take(lab, Step(0, False, case), heaps)
+    sample = receivers.take(lab, Step(0, False, case), heaps)
+    assert sample.failure is None
+    return sample
 
 
-@needs_lab
 @pytest.mark.parametrize(("who", "way"), WAYS, ids=str)
 def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who, way):
     for heap_size, packet_size in ((64 * KIB, 9000), (100_000, 1472)):
-        sample = take(lab, case_of(who, heap_size, packet_size, way, "checked"), 20)
-        assert sample.failure is None
+        sample = taken(lab, case_of(who, heap_size, packet_size, way, "checked"), 20)
         assert sample.received_heaps == 20
         assert sample.payload_bytes == 20 * heap_size
         assert sample.received_dropped == 0
@@ -80,37 +87,32 @@ def test_every_receiver_gets_all_samples_as_they_were_sent(lab, who, way):
         assert sample.kind == ("veth" if way == "veth" else "loopback")
 
 
-@needs_lab
-@pytest.mark.parametrize("language", ["c", pytest.param("python", marks=pytest.mark.thorough)])
+@each_language
 def test_heaps_of_which_packets_were_lost_are_not_counted_and_others_come_whole(lab, language):
     case = Case("ours", language, "receive", 20_000, 1472, variant="spoilt, checked")
-    sample = take(lab, case, 2000)  # of 15 packets, of which every 1009th is lost
-    assert sample.failure is None
+    sample = taken(lab, case, 2000)  # of 15 packets, of which every 1009th is lost
     assert sample.received_dropped == 0
     assert 1800 < sample.received_heaps < 2000
 
 
-@needs_lab
 def test_what_a_socket_has_no_room_for_is_in_the_account(lab, monkeypatch):
     monkeypatch.setattr(receivers, "_BUFFER", 1)  # the kernel gives a little more
-    sample = take(lab, case_of(OURS, 64 * KIB, 9000, "1000 GB/s"), 2000)
-    assert sample.failure is None
+    sample = taken(lab, case_of(OURS, 64 * KIB, 9000, "1000 GB/s"), 2000)
     assert sample.packets == sample.received_packets + sample.received_dropped
     assert sample.received_heaps <= 2000
 
 
-@needs_lab
 def test_samples_that_were_not_those_that_were_sent_are_a_failure(lab, monkeypatch):
     unchecked = receivers._sender
     monkeypatch.setattr(
         receivers, "_sender", lambda *said: [w for w in unchecked(*said) if w != "--fill"]
     )
-    sample = take(lab, case_of(OURS, 64 * KIB, 9000, "checked"), 5)
+    case = case_of(OURS, 64 * KIB, 9000, "checked")
+    sample = receivers.take(lab, Step(0, False, case), 5)
     assert sample.rate is None
     assert "have other samples than were sent" in sample.failure
 
 
-@needs_lab
 def test_what_a_receiver_says_before_it_ends_is_the_failure(lab, monkeypatch):
     monkeypatch.setattr(receivers, "_program", lambda case: Path("/bin/false"))
     sample = receivers.take(lab, Step(0, False, case_of(OURS, KIB, 9000)), 5)
@@ -121,7 +123,6 @@ def test_what_a_receiver_says_before_it_ends_is_the_failure(lab, monkeypatch):
 # The highest rate without loss
 
 
-@needs_lab
 @pytest.mark.parametrize(
     ("receiver", "language"),
     [
@@ -146,17 +147,14 @@ def test_a_chapters_program_receives_what_is_sent_at_a_rate_and_understands_it(
     assert search.offered(sample) * (1 - AT_ONCE / sample.spead_bytes) <= 1e8
 
 
-@needs_lab
-@pytest.mark.parametrize("language", ["c", pytest.param("python", marks=pytest.mark.thorough)])
+@each_language
 def test_several_sockets_on_a_port_are_filled_in_turn_while_they_are_not_read(lab, language):
     case = Case("ours", language, "tut_18_recv_many_sockets", 64 * KIB, 9000, variant="in turns")
     for n in (1, 3):
-        sample = take(lab, dataclasses.replace(case, streams=n), 300)
-        assert sample.failure is None
+        sample = taken(lab, dataclasses.replace(case, streams=n), 300)
         assert (sample.received_heaps, sample.received_dropped) == (300, 0)
 
 
-@needs_lab
 def test_a_search_takes_runs_until_it_has_found_something(lab):
     case = Case(*OURS, 64 * KIB, search=True)
     runs = list(receivers.look(lab, Step(0, True, case), None, sweeps.SIZES["tiny"]))
@@ -171,13 +169,11 @@ def test_a_search_takes_runs_until_it_has_found_something(lab):
 # Chapter 9's, as one runs it
 
 
-@needs_lab
-@pytest.mark.parametrize("language", ["c", pytest.param("python", marks=pytest.mark.thorough)])
+@each_language
 def test_a_sample_says_what_arrived_and_how_often_the_pool_was_empty(lab, language):
     who = ("ours", language, sweeps.POOL)
     case = Case(*who, MIB, variant="pool of 0", heaps=5, link=400_000_000)
-    sample = take(lab, case, 5)
-    assert sample.failure is None
+    sample = taken(lab, case, 5)
     assert (sample.heaps, sample.received_heaps, sample.pool_empty) == (5, 5, 6)  # and the stop
     assert (sample.chapter, sample.variant) == (9, "pool of 0, link of 0.4 Gb/s")
     assert sample.packets == sample.received_packets
@@ -208,18 +204,9 @@ def blast(ends: tuple[socket.socket, socket.socket], *words: object) -> dict[str
 
 def packets_of(receiver: socket.socket) -> list[tuple[int, int]]:
     """The heap and the payload offset of each packet that came."""
-    receiver.setblocking(False)
-    found = []
-    while True:
-        try:
-            packet = receiver.recv(65536)
-        except BlockingIOError:
-            return found
-        words = [int.from_bytes(packet[8 * i : 8 * i + 8]) & (1 << 40) - 1 for i in range(1, 4)]
-        found.append((words[0], words[2]))
+    return [(one.cnt, one.offset) for one in map(ref_decode.parse, arrived(receiver))]
 
 
-@needs_lab
 def test_a_sender_loses_every_nth_packet_and_swaps_others(ends):
     first = [0, 944, 1904, 2864]  # packets of 1000 bytes, with headers of 56 and 40
     whole = [(cnt, offset) for cnt in range(2) for offset in first]
@@ -232,7 +219,6 @@ def test_a_sender_loses_every_nth_packet_and_swaps_others(ends):
     assert packets_of(ends[1])[:-1] == [whole[i] for i in (0, 2, 1, 4, 3, 6, 5, 7)]
 
 
-@needs_lab
 def test_a_sender_is_never_ahead_of_the_rate_that_it_was_asked_for(ends):
     done = blast(ends, "-n", 100, "-H", 100_000, "-r", 1e8, "-w", 1)
     late_ns = (
@@ -241,14 +227,12 @@ def test_a_sender_is_never_ahead_of_the_rate_that_it_was_asked_for(ends):
     assert late_ns >= 0
 
 
-@needs_lab
 def test_heaps_of_substreams_take_turns(ends):
     blast(ends, "-n", 3, "-H", 1500, "-p", 1000, "-s", 2)
     order = [cnt for cnt, _ in packets_of(ends[1])]
     assert order == [0, 1, 0, 1, 2, 2, 3]  # the last one ends the stream
 
 
-@needs_lab
 def test_a_sender_that_is_told_to_describes_its_items_and_counts_samples(ends):
     done = blast(ends, "-n", 3, "-w", 1, "-H", 1500, "-p", 1000, "--describe")
     assert done["sending_ns"] <= done["elapsed_ns"]
