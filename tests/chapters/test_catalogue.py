@@ -10,11 +10,9 @@ import re
 import pytest
 
 from spead_tutorial.chapters.catalogue import CHAPTERS, PROGRAMS, RECEIVERS, STEPS, find_chapter
-from spead_tutorial.chapters.report import Options
 from support import ROOT
 from support.programs import FOLDERS, name_of, source
 
-each_sender = pytest.mark.parametrize("program", PROGRAMS, ids=name_of)
 each_program = pytest.mark.parametrize("program", [*PROGRAMS, *RECEIVERS], ids=name_of)
 each_language = pytest.mark.parametrize("language", FOLDERS)
 
@@ -47,31 +45,6 @@ def test_a_program_in_c_or_cpp_is_not_much_longer_than_its_twin(program):
 
 
 # ---- All leave to what they share what that does ----
-
-
-def call(name: str, language: str, function: str) -> str:
-    """The arguments of a program's last call of a function."""
-    _, _, rest = source(name, language).rpartition(f"{function}(")
-    return rest.partition("\n" if language == "python" else ";\n")[0]
-
-
-@each_language
-@each_sender
-def test_a_sender_tells_what_is_shared_which_options_it_takes_with_the_catalogues_defaults(
-    program, language
-):
-    options = call(program.name, language, "parse_options")
-    assert re.findall(r'"(\w*)"', options) == [program.accepted]
-    sizes = re.findall(r"\b(n_heaps|heap_size|packet_size) ?= ?(\w+)", options)
-    usual, route = Options(), {"packet_size": "ROUTE_SIZE"}
-    of_catalogue = {
-        "n_heaps": program.heaps,
-        "heap_size": program.heap_size,
-        "packet_size": program.packet_size,
-    }
-    usage = {name: str(n or route[name]) for name, n in of_catalogue.items()}
-    assert {name: str(getattr(usual, name)) for name in usage} | dict(sizes) == usage
-    assert ("n_streams" in options) == ("s" in program.accepted)
 
 
 @each_program
