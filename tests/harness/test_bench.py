@@ -79,17 +79,14 @@ def test_a_sweep_has_the_cases_of_its_committed_record_and_a_quick_one_all_of_so
     assert len(set(sweep.quick)) == len(sweep.quick)
 
 
-def test_every_program_is_in_some_sweep():
-    measured = {case.program for sweep in sweeps.SWEEPS for case in sweep.cases}
-    others = {"ceiling", *sweeps.RECEIVERS}
-    assert measured == {chapter.name for chapter in (*CHAPTERS, *STEPS)} | others
-
-
-def test_a_sweep_is_found_by_name_and_by_number_of_chapter():
+def test_every_program_is_in_some_sweep_and_a_sweep_is_found_by_name_and_number():
     assert sweeps.find_sweep("10") is sweeps.find_sweep("tut-10")
     assert sweeps.find_sweep("13").name == "targets"  # as it has all of that chapter
     with pytest.raises(ValueError, match="there are ladder, tut-5"):
         sweeps.find_sweep("tut-99")
+    measured = {case.program for sweep in sweeps.SWEEPS for case in sweep.cases}
+    others = {"ceiling", *sweeps.RECEIVERS}
+    assert measured == {chapter.name for chapter in (*CHAPTERS, *STEPS)} | others
 
 
 def test_words_of_zero_copy_are_options_of_the_programs():
@@ -262,14 +259,8 @@ def test_a_sweep_is_measured_drawn_and_compared(tmp_path):
     done = bench("run", "tut-5", "--tiny", "-o", tmp_path / "bench", "--plot")
     assert done.returncode == 0, done.stderr
     path = tmp_path / "bench" / "tut-5.jsonl"
-    assert [(one.random, one.variant) for one in read(path).timelines] == [
-        (True, ""),
-        (False, ""),
-        (True, ""),
-        (False, ""),
-        (False, "link of 10 Gb/s"),
-        (False, "link of 10 Gb/s"),
-    ]
+    timelines = [(one.random, one.variant) for one in read(path).timelines]
+    assert timelines == [(True, ""), (False, "")] * 2 + [(False, "link of 10 Gb/s")] * 2
     check_samples(read(path))
     assert (tmp_path / "figures" / "tut-5-send-pipeline-timeline.svg").exists()
     assert bench("compare", path, path).returncode == 0
@@ -581,7 +572,7 @@ def test_a_wrong_command_line_is_one_line_and_status_2(arguments, words):
     assert words in fails(*arguments, status=2)
 
 
-def test_a_file_that_is_no_record_is_one_line_and_status_1(tmp_path):
+def test_what_cannot_be_used_is_one_line_and_status_1(tmp_path):
     path = tmp_path / "some.jsonl"
     path.write_bytes(b"a,b\n1,2\n")
     for arguments in (
@@ -590,31 +581,16 @@ def test_a_file_that_is_no_record_is_one_line_and_status_1(tmp_path):
         ["merge", path, "-o", tmp_path / "all.jsonl"],
     ):
         assert "not a JSON object" in fails(*arguments)
-    assert list(tmp_path.iterdir()) == [path]
     assert "No such file" in fails("status", tmp_path / "none.jsonl")
-
-
-def test_a_part_without_cases_says_so(tmp_path):
     done = bench("run", "tut-6-loopback", "--shard", "2/2", "-o", tmp_path)
     assert done.returncode == 1
     assert done.stderr == "tut-6-loopback: part 2/2 has no cases: take fewer parts\n"
-    assert not list(tmp_path.iterdir())
-
-
-def test_a_record_without_samples_cannot_be_compared(tmp_path):
-    path = write(tmp_path / "some.jsonl", recording())
-    assert "no point in common" in fails("compare", path, path)
+    assert list(tmp_path.iterdir()) == [path]
+    without_samples = write(tmp_path / "empty.jsonl", recording())
+    assert "no point in common" in fails("compare", without_samples, without_samples)
 
 
 # ---- How certain numbers are ----
-
-
-def test_the_noise_floor_is_what_the_same_case_differs_by():
-    calm = recording(made([1e9] * 9))
-    assert status.noise_floor(calm) == 0
-    wild = recording(made([1e9, 1.5e9] * 4))
-    assert status.noise_floor(wild) == pytest.approx(0.5)
-    assert status.noise_floor(recording(made([1e9, 1e9]))) is None
 
 
 def test_the_table_says_how_busy_each_side_was_net_of_looking():
@@ -650,6 +626,8 @@ def test_notes_say_what_makes_numbers_uncertain():
         "gave more than 1% of the time to others",
     ):
         assert words in found
+    assert status.noise_floor(recording(made([1e9, 1.5e9] * 4))) == pytest.approx(0.5)
+    assert status.noise_floor(recording(made([1e9, 1e9]))) is None
     calm = made([1e9] * 9, load=0.5, steal_ns=0)
     floor = "noise floor: the same case twice differs by up to 0% here (A/A)"
     assert notes(calm, governor="performance", virtualisation="none") == [floor]

@@ -305,19 +305,16 @@ def test_a_file_of_hosts_that_cannot_be_meant_is_refused(tmp_path, text, words):
     assert "\n" not in str(error.value)
 
 
-def test_a_host_without_an_address_is_this_machine_with_this_repository(tmp_path):
+def test_hosts_are_this_machine_or_those_that_the_guide_shows(tmp_path):
     path = tmp_path / "hosts.toml"
     path.write_text('[[host]]\nname = "a"\n')
     (found,) = read_hosts(path)
     assert (found.folder, found.python_path) == (None, sys.executable)
-
-
-def test_the_file_that_the_guide_shows_can_be_read(tmp_path):
     page = (ROOT / "docs" / "how-to" / "many-hosts.md").read_text()
-    (tmp_path / "hosts.toml").write_text(page.partition("```toml\n")[2].partition("```")[0])
-    found = read_hosts(tmp_path / "hosts.toml")
-    assert [host.name for host in found] == ["a", "b"]
-    assert all(host.address for host in found)
+    path.write_text(page.partition("```toml\n")[2].partition("```")[0])
+    both = read_hosts(path)
+    assert [host.name for host in both] == ["a", "b"]
+    assert all(host.address for host in both)
 
 
 @pytest.mark.parametrize(

@@ -89,22 +89,18 @@ def test_messages_of_both_chapters_are_noted_as_the_device_counts_them(tmp_path,
 
 
 @needs_lab
-def test_more_messages_than_there_is_room_for_are_said():
-    with lab.Lab() as private, private.socket() as sock, spacing.Capture(private) as capture:
-        for _ in range(capture.room + 7):
-            sock.sendto(b"", (private.address, private.port))
-        with pytest.raises(ProgramError, match="no room to note 7 messages"):
-            list(capture.messages())
-
-
-@needs_lab
-def test_a_message_is_noted_with_its_length_and_its_head():
-    with lab.Lab() as private, private.socket() as sock, spacing.Capture(private) as capture:
-        for n_bytes in (0, 1000, 5):
-            sock.sendto(
-                bytes(range(1, 6))[:n_bytes].ljust(n_bytes), (private.address, private.port)
-            )
-        noted = list(capture.messages())
+def test_messages_are_noted_with_their_lengths_and_heads_while_there_is_room():
+    with lab.Lab() as private, private.socket() as sock:
+        to = private.address, private.port
+        with spacing.Capture(private) as capture:
+            for n_bytes in (0, 1000, 5):
+                sock.sendto(bytes(range(1, 6))[:n_bytes].ljust(n_bytes), to)
+            noted = list(capture.messages())
+        with spacing.Capture(private) as capture:
+            for _ in range(capture.room + 7):
+                sock.sendto(b"", to)
+            with pytest.raises(ProgramError, match="no room to note 7 messages"):
+                list(capture.messages())
     assert [one.n_bytes for one in noted] == [28, 1028, 33]
     assert noted[2].head[28:] == bytes(range(1, 6))
     assert noted[0].time_ns <= noted[1].time_ns <= noted[2].time_ns
