@@ -62,12 +62,16 @@ def curves(page):
 # ---- Points ----
 
 
-def test_the_mouse_is_told_the_value_of_the_point_that_it_is_at(page, ladder):
-    tip = ladder.locator(".tip")
-    for spot in ladder.locator(".spot").all()[::7]:
+def test_points_tell_their_values_to_the_mouse_to_a_tap_and_to_the_keyboard(page, ladder):
+    tip, points = ladder.locator(".tip"), ladder.locator(".spot")
+
+    def middle(spot):
         spot.scroll_into_view_if_needed()
         box = spot.bounding_box()
-        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+
+    for spot in points.all()[::7]:
+        page.mouse.move(*middle(spot))
         rate = units.number(medians("ladder")[spot.get_attribute("data-key")])
         words = tip.inner_text()
         assert words == spot.get_attribute("aria-label")
@@ -75,22 +79,6 @@ def test_the_mouse_is_told_the_value_of_the_point_that_it_is_at(page, ladder):
     page.mouse.move(0, 0)
     assert not tip.is_visible()
 
-
-def test_a_tap_is_answered_on_a_phone(page, ladder):
-    page.set_viewport_size({"width": 360, "height": 800})
-    spot = ladder.locator(".spot").first
-    spot.scroll_into_view_if_needed()
-    box = spot.bounding_box()
-    page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    tip = ladder.locator(".tip")
-    assert tip.inner_text() == spot.get_attribute("aria-label")
-    there = tip.bounding_box()
-    assert there["x"] >= 0
-    assert there["x"] + there["width"] <= 360
-
-
-def test_the_keyboard_goes_from_point_to_point(page, ladder):
-    tip, points = ladder.locator(".tip"), ladder.locator(".spot")
     assert ladder.locator(".spot[tabindex='0']").count() == 1  # it takes one Tab, and not dozens
     points.first.focus()
     for spot in points.all()[1:4]:
@@ -99,6 +87,12 @@ def test_the_keyboard_goes_from_point_to_point(page, ladder):
         assert tip.inner_text() == spot.get_attribute("aria-label")
     page.keyboard.press("Escape")
     assert not tip.is_visible()
+
+    page.set_viewport_size({"width": 360, "height": 800})
+    page.mouse.click(*middle(points.first))
+    assert tip.inner_text() == points.first.get_attribute("aria-label")
+    there = tip.bounding_box()
+    assert 0 <= there["x"] <= 360 - there["width"]
 
 
 def test_the_higher_a_rate_is_the_higher_is_its_point(curves):

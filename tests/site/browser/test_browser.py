@@ -53,21 +53,15 @@ def tabs(page, pages_with):
     return page
 
 
-def test_tabs_switch_together_on_a_page(tabs):
+def test_tabs_switch_together_and_stay_over_a_reload_and_on_other_pages(tabs, pages_with):
     page = tabs
-    for language in ("C", "C++", "Python"):
+    for language in ("C", "Python", "C++"):
         label(page, language).last.click()
         assert shown(page) == {language}, page.url
-
-
-def test_the_chosen_tab_stays_over_a_reload_and_on_other_pages(page, pages_with):
-    first, second, *_ = pages_with(TABS, 3 * 3)
-    page.goto(first)
-    label(page, "C").first.click()
     page.reload()
-    assert shown(page) == {"C"}, page.url
-    page.goto(second)
-    assert shown(page) == {"C"}, page.url
+    assert shown(page) == {"C++"}, page.url
+    page.goto(pages_with(TABS, 3 * 3)[1])
+    assert shown(page) == {"C++"}, page.url
 
 
 def test_the_keyboard_alone_switches_tabs(tabs):
@@ -406,14 +400,11 @@ def followed(start, way):
     return found
 
 
-def test_next_leads_from_the_first_page_through_all_chapters_and_not_into_the_notebooks(site):
+def test_next_leads_through_all_chapters_and_through_all_notebooks_and_previous_back(site):
     pages = [path.stem for path in (site / "tutorial").glob("[0-9]*.html")]
     chapters = sorted(pages, key=lambda name: int(name.partition("-")[0]))
     found = followed(site / "index.html", "right")
     assert found == ["index", "index", *chapters, "my-sender-is-slow", "exercises"]
-
-
-def test_next_leads_through_all_notebooks_and_previous_back_to_their_page(site):
     found = followed(site / "notebooks.html", "right")
     assert found == ["notebooks", *NAMES]
     assert followed(site / "notebooks" / f"{found[-1]}.html", "left") == found[::-1]
@@ -444,15 +435,7 @@ def test_a_notebook_is_downloaded_from_a_server_as_it_is_stored(page):
     assert Path(download.value.path()).read_bytes() == stored.read_bytes()
 
 
-def test_a_card_leads_to_its_page_but_for_the_link_to_its_file(page):
-    page.goto("notebooks.html")
-    card, name = page.locator(".sd-card.notebook").last, NAMES[-1]
-    card.get_by_role("link", name=f"{name}.ipynb").click(trial=True)  # nothing covers it
-    card.click(position={"x": 40, "y": 40})
-    page.wait_for_url(f"**/{name}.html")
-
-
-def test_every_notebook_has_a_card_with_a_picture_to_which_the_keyboard_comes(page):
+def test_every_notebook_has_a_card_with_a_picture_that_leads_to_it_by_keyboard_and_mouse(page):
     page.goto("notebooks.html")
     pictures = page.locator(".sd-card .thumbnail").locator("img:visible, svg:visible")
     links = page.locator(".sd-card.notebook a")
@@ -465,6 +448,10 @@ def test_every_notebook_has_a_card_with_a_picture_to_which_the_keyboard_comes(pa
     choose(page, "dark")
     assert pictures.count() == len(NAMES)
     assert page.locator(".thumbnail img.only-light:visible").count() == 0
+    card, name = page.locator(".sd-card.notebook").last, NAMES[-1]
+    card.get_by_role("link", name=f"{name}.ipynb").click(trial=True)  # nothing covers it
+    card.click(position={"x": 40, "y": 40})
+    page.wait_for_url(f"**/{name}.html")
 
 
 def test_code_that_is_folded_away_is_opened_by_the_keyboard(page, pages_with):

@@ -185,7 +185,7 @@ def bytes_shown(page):
     return " ".join(page.locator(".dissector td.bytes:visible").all_inner_texts())
 
 
-def test_what_is_typed_is_in_the_bytes_at_once(dissector):
+def test_what_is_typed_is_in_the_bytes_at_once_and_a_packet_stays_open(dissector):
     assert "80 16 00 00 00 00 03 e8" in bytes_shown(dissector)
     dissector.locator(".dissector").get_by_label("Value").first.fill("258")
     assert "80 16 00 00 00 00 01 02" in bytes_shown(dissector)
@@ -194,6 +194,11 @@ def test_what_is_typed_is_in_the_bytes_at_once(dissector):
     assert "descriptor of timestamp" not in dissector.locator(".dissector").inner_text()
     dissector.get_by_label("Descriptors, too").check()
     assert "descriptor of timestamp" in dissector.locator(".dissector").inner_text()
+    dissector.get_by_role("link", name="Packet 2").click()
+    table = dissector.get_by_role("table", name="Packet 2")
+    table.wait_for()
+    dissector.get_by_label("Heap count").fill("256")
+    assert "80 01 00 00 00 00 01 00" in table.inner_text()
 
 
 def test_what_is_refused_is_said_beside_its_field_and_goes_away(dissector):
@@ -247,14 +252,6 @@ def test_items_that_come_and_go_are_numbered_as_they_stand_and_have_names_of_the
     add.click()
     assert fields.locator("legend").all_inner_texts() == ["Item 1", "Item 2", "Item 3"]
     assert fields.locator("[aria-invalid]").count() == 0
-
-
-def test_a_packet_that_was_opened_stays_open_while_one_types(dissector):
-    dissector.get_by_role("link", name="Packet 2").click()
-    table = dissector.get_by_role("table", name="Packet 2")
-    table.wait_for()
-    dissector.get_by_label("Heap count").fill("256")
-    assert "80 00 01 00 00 00 01 00" in table.inner_text()
 
 
 def test_every_packet_that_is_shown_is_shown_whole(dissector):
