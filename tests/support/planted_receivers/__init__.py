@@ -42,7 +42,6 @@ RECEIVERS = (
     *(_receiver("python/reading.py", one, one) for one in ("computes", "pauses")),
     _receiver("python/reading.py", "waits-for-thread", "stream"),
     _receiver("go/logging.go", "other-calls"),
-    _receiver("java/Napping.java", "sleeps"),
     _receiver("javascript/writing.js", "computes"),
     _receiver("c/reading.c", None),
     PlantedReceiver("c sink", None),

@@ -130,13 +130,12 @@ def _tool(name: str) -> str:
 
 #: What is found first, and in which programs.
 PLANTED = {
-    "sleeps": "c/sleeping c++/wait_for go/sleeping java/FlushTimer javascript/sleeping"
-    " python/asyncio_sleep",
+    "sleeps": "c/sleeping c++/wait_for go/sleeping java/FlushTimer javascript/sleeping",
     "spins": "c/spinning python/spinning",
     "slow-data": "c/slow_data javascript/json_per_packet python/json_per_packet",
     "other-calls": "c++/resolving go/log_per_packet python/urandom",
     "waits-for-lock": "c++/one_lock java/OneLock java/OneSocket",
-    "waits-for-thread": "c++/slow_producer java/SlowProducer",
+    "waits-for-thread": "c++/slow_producer",
     "waits-for-input": "perl/slow_input",
     "shared-core": "c/shared_core",
     "small-packets": "c/small_packets go/small_packets",
