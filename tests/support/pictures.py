@@ -5,7 +5,6 @@ import contextlib
 import dataclasses
 import functools
 import itertools
-import struct
 import xml.etree.ElementTree as ET
 from collections.abc import Callable
 from typing import Any
@@ -117,16 +116,6 @@ def check_that_words_can_be_read(figure: Any, smallest: float = 0) -> None:
         width = min(box.x1, its.x1) - max(box.x0, its.x0)
         height = min(box.y1, its.y1) - max(box.y0, its.y0)
         assert width <= 1 or height <= 2, (one.get_text(), other.get_text())
-
-
-def chunks(png: bytes) -> dict[str, bytes]:
-    """The parts of a PNG by their names; of those that are there more than once, the last."""
-    found, at = {}, 8
-    while at < len(png):
-        (length,) = struct.unpack_from(">I", png, at)
-        found[png[at + 4 : at + 8].decode()] = png[at + 8 : at + 8 + length]
-        at += 12 + length
-    return found
 
 
 def fail(

@@ -8,8 +8,12 @@ import sys
 from collections.abc import Iterator
 from types import ModuleType
 
+from markdown_it import MarkdownIt
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+
 from support import ROOT
 
+_MARKDOWN = MarkdownIt().use(colon_fence_plugin)
 _BLOCKS = {"code", "code-block", "code-cell", "sourcecode"}
 
 
@@ -34,9 +38,9 @@ _RATE = re.compile(r"\d[\d ,.\u00a0\u2009]*[ \u00a0]?(?:[kMG]i?B|[kMG]b(?:it)?)/
 
 @dataclasses.dataclass
 class Block:
-    """A block of a page: a fence, or a directive of reStructuredText."""
+    """A fenced block of a page."""
 
-    line: int
+    line: int  # where its fence is, from 1
     info: str  # what the fence says, such as "python" or "{literalinclude} ../file.py"
     lines: list[str]
 
@@ -63,27 +67,25 @@ def _option(line: str) -> str:
     return found[1] if found else ""
 
 
-def fences(text: str) -> Iterator[Block]:
+def fences(text: str, above: int = 0) -> Iterator[Block]:
     """Find the fenced blocks of a page in Markdown, those in others too."""
-    stack: list[tuple[str, Block]] = []
-    for number, line in enumerate(text.splitlines(), 1):
-        fence = re.match(r"\s*(`{3,}|~{3,}|:{3,})\s*(.*?)\s*$", line)
-        around = stack[-1][0] if stack else ""
-        if fence and around and fence[1].startswith(around) and not fence[2]:
-            yield stack.pop()[1]
-        elif fence and fence[2] and not (stack and stack[-1][1].language):
-            stack.append((fence[1], Block(number, fence[2], [])))
-        elif stack:
-            stack[-1][1].lines.append(line)
-    assert not stack, f"a fence is not closed: line {stack[-1][1].line}"
+    for token in _MARKDOWN.parse(text):
+        if token.type in ("fence", "colon_fence"):
+            assert token.map is not None
+            line = above + token.map[0] + 1
+            block = Block(line, token.info.strip(), token.content.splitlines())
+            yield block
+            if not block.language:
+                yield from fences(token.content, line)
 
 
 def typed_rates(text: str) -> list[str]:
     """Find the rates in a page that come from no role, and are none that somebody chose."""
+    lines = text.splitlines()
     for block in fences(text):
         if block.language or not block.info.startswith("{"):
-            text = text.replace("\n".join(block.lines), "")
-    prose = re.sub(r"(?s)(?:\{[\w-]+\})?(`+).+?\1", "", text)
+            lines[block.line : block.line + len(block.lines)] = [""] * len(block.lines)
+    prose = re.sub(r"(?s)(?:\{[\w-]+\})?(`+).+?\1", "", "\n".join(lines))
     found = (re.sub(r"[\s\u00a0]+", " ", one) for one in _RATE.findall(prose))
     return [one for one in found if one not in CHOSEN]
 
