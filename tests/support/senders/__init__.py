@@ -39,7 +39,6 @@ _TOOLS = {
     "java": ("java", ("javac", "java"), "javac -d {folder} {shared} {source}",
              "java -cp {folder} {name}"),
     "javascript": ("javascript", ("node",), "", "node {source}"),
-    "perl": ("perl", ("perl",), "", "perl {source}"),
     "python": ("python", (), "", f"{sys.executable} {{source}}"),
     "spead2": ("python", (), "", f"{sys.executable} {{source}}"),
 }  # fmt: skip
@@ -136,7 +135,7 @@ PLANTED = {
     "other-calls": "c++/resolving go/log_per_packet python/urandom",
     "waits-for-lock": "c++/one_lock java/OneLock java/OneSocket",
     "waits-for-thread": "c++/slow_producer",
-    "waits-for-input": "perl/slow_input",
+    "waits-for-input": "python/slow_input",
     "shared-core": "c/shared_core",
     "small-packets": "c/small_packets go/small_packets",
     "small-heaps": "c/small_heaps",
