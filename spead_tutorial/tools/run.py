@@ -191,7 +191,7 @@ def _link(asked: _Asked, sender: Chapter) -> int | None:
         raise click.UsageError(
             f"chapter {sender.number} sends over loopback, without --rate: take another (6)"
         )
-    return round(8e6 * asked.rate)
+    return round(8e6 * float(asked.rate))
 
 
 def _lab(chapter: Chapter, kind: str | None, within: str | None) -> Lab:
