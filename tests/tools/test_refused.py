@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What every command says when it is asked for what cannot be: one line, and status 2 or 1."""
+
+import os
+import shlex
+import socket
+from pathlib import Path
+
+import pytest
+
+from spead_tutorial.lab import LabError
+from spead_tutorial.measure import place
+from spead_tutorial.measure.programs import built
+from support import ROOT
+from support.labs import needs_lab
+from support.typed import check_refused
+
+EIGHT_IN_C = ROOT / "csrc" / "chapters" / "tut_8_send_reuse_memory.c"
+#: A file of two hosts, which `F` is, and a way from the one to the other.
+HOSTS = '[[host]]\nname = "a"\n[[host]]\nname = "b"\nreceives_at = "10.0.0.2"\n'
+WAY = "run 7 --hosts F --from-host a --to-host b"
+
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("nothing", "No such command 'nothing'"),
+        ("path 99", "there is no program '99': say ceiling, sink, blast, or a chapter"),
+        ("--nothing", "No such option"),
+        ("run", "Missing argument 'CHAPTER'"),
+        ("run 99", "there is no chapter '99'"),
+        ("run 1", "there is no chapter '1' that sends"),
+        ("run 3 --from 3", "there is no chapter '3' that sends"),
+        ("run 3 -n 5", "chapter 2 has no option -n"),
+        ("run 3 --host 127.0.0.1 --port 9", "chapter 3 is receiving in a lab, without --host"),
+        ("run 3 --kind ifb", "chapter 3 is receiving in a lab, without --kind"),
+        ("run 10 --from 2", "without --from: that is for receiving in a lab"),
+        ("run 10 -b 2", "without -b: that is for receiving"),
+        ("run 3 -b 2", "chapter 3 has no option -b"),
+        ("run 9 -b 1001", "-b"),
+        ("run 7 --from 6 --rate nan", "nan is no number"),
+        ("run 3 --rate 100", "chapter 2 sends over loopback, without --rate"),
+        ("run 2 --rate 100", "chapter 2 sends over loopback, without --rate"),
+        ("run 6 --rate 100 --host 127.0.0.1 --port 9", "sending to --host, without --rate"),
+        ("run 10 11", "extra argument"),
+        ("run 10 --lang rust", "'rust'"),
+        ("run 10 --kind eth", "'eth'"),
+        ("run 10 -n 0", "-n"),
+        (f"run 10 -n {1 << 63}", "-n"),
+        ("run 10 -r", "chapter 10 has no option -r: it takes -n, -H, -p"),
+        ("run 4 -p 9000", "chapter 4 has no option -p"),
+        ("run 6 -H 8192", "chapter 6 has no option -H"),
+        ("run 2 -n 3", "chapter 2 has no option -n: it takes none"),
+        ("run 2 --host 127.0.0.1 --port 9", "takes no destination"),
+        ("run 10 --host 127.0.0.1", "--host and --port go together"),
+        ("run 10 --host 127.0.0.1 --port 0", "--port"),
+        ("run 10 --allow-real-network", "that is for sending to --host"),
+        ("run 10 --kind ifb --host 127.0.0.1 --port 9", "sending to --host, without --kind"),
+        ("run 10 --in a --host 127.0.0.1 --port 9", "without --in (SPEAD_TUTORIAL_LAB)"),
+        ("run 7 --from-host a", "--hosts, --from-host and --to-host go together"),
+        ("run 10 --hosts F --from-host a --to-host b", "without --hosts: that is for receiving"),
+        (f"{WAY} --rate 5 --from 6", "--rate goes without --from"),
+        (f"{WAY} --from-lang c", "--from-lang goes with --from"),
+        (f"{WAY} --from 2", "loopback"),
+        (f"{WAY} -s 2", "no option -s"),
+        ("run 7 --hosts F --from-host a --to-host c", "has no host c: it has a, b"),
+        ("run 7 --hosts F --from-host a --to-host a", "a is both"),
+        ("run 7 --hosts F --from-host b --to-host a", "give it receives_at"),
+        ("sink 127.0.0.1", "Missing argument 'PORT' (see spead-tutorial sink"),
+        ("lab", "Missing command"),
+        ("tour --output /proc/self/status", "--output"),
+        ("why", "say what to look at: -- COMMAND, or --pid PID"),
+        ("why --pid 1 -- true", "say what to look at"),
+        ("why --pid 1 --kind ifb", "--kind and --mtu are a lab's"),
+        ("why --interface lo --mtu 1500 -- true", "--kind and --mtu"),
+        ("why --interface lo --pid 1", "with --pid it is found"),
+        ("why --allow-real-network -- true", "a lab has no real network"),
+        ("why --interface eth9 -- true", "there is no interface 'eth9' here: there are lo, eth7"),
+        ("why --interface nosuch0 --allow-real-network -- true", "no interface"),
+        ("why --interface eth7 -- true", "eth7 may lead out of this machine: say --allow"),
+        ("why --interface lo -- true {host}", "say where the sender sends to"),
+        ("why --picture time.png -- true", "draws an SVG"),
+        ("why --picture nosuch/time.svg -- true", "there is no folder nosuch for the picture"),
+        ("why --seconds 0 -- true", "--seconds"),
+        ("why --receiver --kind dummy -- x", "--receiver is for a COMMAND"),
+        ("why --receiver --interface lo -- x", "--receiver is for a COMMAND"),
+        ("check 1 x.py", "chapter 1 has no exercise: there are those of 2, 3, 4,"),
+        ("check ten x.py", "'ten' is no chapter's number"),
+        ("check 8", "say which program: my_sender.py; or --skeleton, to begin one"),
+        ("check 8 no_such_file.py", "'no_such_file.py' does not exist"),
+        ("check 8 --skeleton F", "--skeleton and --hint go without a program"),
+        (f"check 7 {EIGHT_IN_C}", "a program that receives has to be in Python"),
+        ("recv", "Missing argument '[HOST:]PORT|CAPTURE'"),
+        ("recv 8888 --filter 'port 1'", "--filter is for captures, which port 8888"),
+        ("recv / --interface lo", "--interface is for sockets, which / is not"),
+        ("recv nowhere", "is no place to listen, and no file: say a port"),
+        ("recv ''", "is no place to listen, and no file"),
+        ("recv 127.0.0.1:0", "a port from 1 to 65535"),
+        ("recv ::1:8888", "an IPv6 address in brackets, as [::1]:8888"),
+        ("recv 8888 --interface 127.0.0.1", "--interface is for a multicast group"),
+        ("recv '[ff02::1234]:8888' --interface none0", "there is no interface 'none0'"),
+        ("recv 8888 --silence 0", "--silence"),
+    ],
+)
+def test_what_is_asked_for_wrongly_is_one_line_and_status_2(here, monkeypatch, arguments, words):
+    monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "lo"), (2, "eth7")])
+    Path("F").write_text(HOSTS)
+    check_refused(here(*shlex.split(arguments)), 2, words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("recv /", "/ is no file: captures are read from files"),
+        ("recv 198.51.100.1:8888", "could not listen on '198.51.100.1', port 8888"),
+        ("recv 'not a host:8888'", "check its spelling"),
+        ("recv 8888 --max-heaps 2147483647", "no memory for a depacketizer"),
+        ("notebook", "there are no notebooks in notebooks: say it in the rep"),
+        ("tour --output out --from-record", "out has no record of a tour: "),
+        pytest.param(
+            "why --json -- ./no-such-sender",
+            "it cannot be started: ./no-such-sender: No such file or directory\n",
+            marks=needs_lab,
+        ),
+        *(
+            pytest.param(
+                f"run 8 --lang {language} -H {1 << 62}",
+                "tut_8_send_reuse_memory: ",
+                marks=needs_lab,
+            )
+            for language in built()
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_one_line_and_status_1(elsewhere, here, arguments, words):
+    check_refused(here(*shlex.split(arguments)), 1, words)
+    assert list(elsewhere.iterdir()) == []
+
+
+@pytest.mark.parametrize("more", [[], ["--allow-real-network"]])
+def test_where_packets_may_not_go_is_one_line_and_status_1(here, monkeypatch, more):
+    def refuse(host: str, *, allow_real_network: bool) -> None:
+        raise LabError(f"{host} {allow_real_network}")
+
+    monkeypatch.setattr(place, "check_destination", refuse)
+    done = here("run", "10", "--host", "192.0.2.1", "--port", "9", *more)
+    check_refused(done, 1, f"192.0.2.1 {bool(more)}\n")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_made_is_one_line_and_status_1(elsewhere, here):
+    elsewhere.chmod(0o500)
+    check_refused(here("tour", "--output", elsewhere / "a"), 1, "Permission denied")
