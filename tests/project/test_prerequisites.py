@@ -32,133 +32,114 @@ SYSTEMS = {
 }
 
 
-class Machine:
-    """This machine, as Debian's, less what a test takes away from it."""
-
-    def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
-        self.folder, self.patch = folder, patch
-        spec = importlib.util.spec_from_file_location("prerequisites", SCRIPT)
-        assert spec is not None
-        assert spec.loader is not None
-        self.script: Any = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(self.script)
-        for name in TOLD:
-            patch.delenv(name, raising=False)
-        patch.setattr(sys, "executable", "/usr/bin/python3")
-        self.system("debian")
-
-    def system(self, name: str) -> None:
-        self.patch.setattr(platform, "freedesktop_os_release", lambda: SYSTEMS[name])
-
-    def without_ensurepip(self) -> None:
-        self.patch.setitem(sys.modules, "ensurepip", None)
-
-    def without_headers(self) -> None:
-        """Have the interpreter's headers where there are none."""
-        self.patch.setattr(sysconfig, "get_path", lambda _: str(self.folder))
-
-    def without_compiler(self) -> None:
-        self.patch.setenv("PATH", str(self.folder))
-        self.patch.delenv("CC", raising=False)
-
-    def without_headers_of_the_c_library(self) -> None:
-        path = self.folder / "a-compiler"
-        path.write_text("#!/bin/sh\nexit 1\n")
-        path.chmod(0o755)
-        self.patch.setenv("CC", str(path))
-
-    def check(self, *options: str) -> str:
-        """Return what the script has to complain of; nothing where it goes well."""
-        self.patch.setattr(sys, "argv", [str(SCRIPT), *options, "tour"])
-        try:
-            self.script.main()
-        except SystemExit as error:
-            return str(error)
-        return ""
-
-
 @pytest.fixture
-def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    return Machine(tmp_path, monkeypatch)
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The script, on a machine that is Debian's."""
+    spec = importlib.util.spec_from_file_location("prerequisites", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name in (*TOLD, "CC"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: SYSTEMS["debian"])
+    return module
 
 
-def test_where_nothing_is_missing_nothing_is_said(machine, capsys):
-    assert machine.check() == ""
-    assert machine.check("--packages") == ""
-    assert capsys.readouterr() == ("\n", "")
+def says(script: Any, monkeypatch: pytest.MonkeyPatch, *options: str) -> str:
+    """Return what the script has to complain of; nothing where it goes well."""
+    monkeypatch.setattr(sys, "argv", [str(SCRIPT), *options, "tour"])
+    try:
+        script.main()
+    except SystemExit as error:
+        return str(error)
+    return ""
 
 
-def test_a_compiler_that_is_named_and_is_not_there_is_missing(machine, monkeypatch):
-    monkeypatch.setenv("CC", "no-such-compiler -m64")
-    assert "lacks a C compiler. " in machine.check()
-
-
-@pytest.mark.parametrize(
-    ("takes_away", "lacks", "package"),
-    [
-        (Machine.without_compiler, "a C compiler", "gcc"),
-        (Machine.without_headers_of_the_c_library, "the C library's headers", "libc6-dev"),
-        (Machine.without_headers, "Python.h (Python's headers for C)", "python3-dev"),
-        (Machine.without_ensurepip, "ensurepip", "python3-venv"),
-    ],
-)
-def test_what_alone_is_missing_is_said_with_its_package(machine, takes_away, lacks, package):
-    takes_away(machine)
-    said = machine.check()
-    assert f"the machine lacks {lacks}" in said
-    assert f"Type: {SUDO}apt install {package}" in said
-    assert "\n" not in said
-
-
-def test_headers_that_a_flag_leads_to_are_found(machine, monkeypatch):
-    monkeypatch.setenv("CFLAGS", f"-I{sysconfig.get_path('include')}")
-    machine.without_headers()
-    assert machine.check() == ""
+BROKEN = "#!/bin/sh\nexit 1\n"
+INCLUDE = f"-I{sysconfig.get_path('include')}"
 
 
 @pytest.mark.parametrize(
-    ("system", "command"),
+    ("environment", "without", "lacks"),
     [
-        ("debian", "apt install python3-venv python3-dev gcc"),
-        ("ubuntu", "apt install python3-venv python3-dev gcc"),
-        ("fedora", "dnf install python3 python3-devel gcc"),
-        ("rocky", "dnf install python3 python3-devel gcc"),
-        ("arch", "pacman -S --needed python gcc"),
-        ("manjaro", "pacman -S --needed python gcc"),
+        ({}, (), []),
+        ({}, ("ensurepip",), ["environments"]),
+        ({}, ("headers",), ["headers"]),
+        ({"CFLAGS": INCLUDE}, ("headers",), []),  # a flag leads to them
+        ({"PATH": "nowhere"}, (), ["compiler"]),
+        ({"CC": "no-such-compiler -m64"}, (), ["compiler"]),
+        ({"CC": "./broken"}, (), ["library"]),
+        ({"CC": "./broken"}, ("headers",), ["headers", "library"]),
     ],
 )
-def test_all_that_is_missing_is_one_command_of_the_system(machine, system, command):
-    machine.system(system)
-    machine.without_ensurepip()
-    machine.without_headers()
-    machine.without_compiler()
-    said = machine.check()
+def test_what_is_missing_is_found(script, elsewhere, monkeypatch, environment, without, lacks):
+    (elsewhere / "broken").write_text(BROKEN)
+    (elsewhere / "broken").chmod(0o755)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    if "ensurepip" in without:
+        monkeypatch.setitem(sys.modules, "ensurepip", None)
+    if "headers" in without:
+        monkeypatch.setattr(sysconfig, "get_path", lambda _: str(elsewhere))
+    assert script.missing() == lacks
+
+
+ALL = ["environments", "headers", "compiler"]
+
+
+@pytest.mark.parametrize(
+    ("system", "lacks", "command"),
+    [
+        ("debian", ALL, "apt install python3-venv python3-dev gcc"),
+        ("ubuntu", ALL, "apt install python3-venv python3-dev gcc"),
+        ("fedora", ALL, "dnf install python3 python3-devel gcc"),
+        ("rocky", ALL, "dnf install python3 python3-devel gcc"),
+        ("arch", ALL, "pacman -S --needed python gcc"),
+        ("manjaro", ALL, "pacman -S --needed python gcc"),
+        ("debian", ["library"], "apt install libc6-dev"),
+        ("debian", ["headers"], "apt install python3-dev"),
+    ],
+)
+def test_all_that_is_missing_is_one_command_of_the_system(
+    script, monkeypatch, system, lacks, command
+):
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: SYSTEMS[system])
+    monkeypatch.setattr(script, "missing", lambda: lacks)
+    said = says(script, monkeypatch)
+    assert f"the machine lacks {script.WORDS[lacks[0]]}" in said
     assert f". Type: {SUDO}{command}" in said
     assert "\n" not in said
     # The README asks for these, and for make: without that, nobody would say anything.
-    assert f"sudo {command} make" in (ROOT / "README.md").read_text()
+    assert lacks != ALL or f"sudo {command} make" in (ROOT / "README.md").read_text()
 
 
-def test_on_an_unknown_system_what_is_missing_is_said_without_a_command(machine):
-    machine.system("unknown")
-    machine.without_ensurepip()
-    said = machine.check()
+def test_where_nothing_is_missing_nothing_is_said(script, monkeypatch, capsys):
+    monkeypatch.setattr(script, "missing", list)
+    assert says(script, monkeypatch) == ""
+    assert says(script, monkeypatch, "--packages") == ""
+    assert capsys.readouterr() == ("\n", "")
+
+
+def test_on_an_unknown_system_what_is_missing_is_said_without_a_command(script, monkeypatch):
+    monkeypatch.setattr(platform, "freedesktop_os_release", lambda: SYSTEMS["unknown"])
+    monkeypatch.setattr(script, "missing", lambda: ["environments"])
+    said = says(script, monkeypatch)
     assert "lacks ensurepip" in said
     assert "Type:" not in said
     assert "without root: uv, conda and pyenv have it for their Python: make tour PYTHON=" in said
 
 
-def test_another_interpreter_is_in_packages_of_its_own(machine, monkeypatch, capsys):
+def test_another_interpreter_is_in_packages_of_its_own_and_one_too_old_is_told_of_another(
+    script, monkeypatch, capsys
+):
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3.13")
-    machine.without_ensurepip()
-    machine.without_headers()
-    machine.check("--packages")
+    monkeypatch.setattr(script, "missing", lambda: ["environments", "headers"])
+    says(script, monkeypatch, "--packages")
     assert capsys.readouterr().out == "python3.13-venv python3.13-dev\n"
-
-
-def test_an_interpreter_that_is_too_old_is_told_how_to_name_another(machine, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 9, 2, "final", 0))
-    said = machine.check()
+    said = says(script, monkeypatch)
     assert "is Python 3.9, and this takes 3.11 or newer: make tour PYTHON=python3.11" in said
 
 
