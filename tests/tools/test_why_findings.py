@@ -25,7 +25,7 @@ from spead_tutorial.tools.why.facts import (
 from spead_tutorial.tools.why.finding import MATTERS
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.instruments import parse_traffic
-from spead_tutorial.tools.why.report import CHAPTERS, text
+from spead_tutorial.tools.why.report import CHAPTERS, RECEIVER_CHAPTERS, text
 
 BARE = Bare(rate=10e9, packet_s=2e-8)
 MESSAGES = 15_900  # of seven packets of 9000 bytes each, for a gigabyte
@@ -254,11 +254,6 @@ def test_what_is_found_follows_from_the_facts_on_both_sides_of_each_threshold(fa
     assert kinds(**facts) == found
 
 
-def test_without_calls_nothing_is_weighed():
-    found = diagnose(seen(**one_per_message(), run__seconds=4.0, calls=None))
-    assert [(one.cost_s, one.explains) for one in found] == [(None, None)]
-
-
 def test_what_costs_most_comes_first_and_shares_are_of_the_distance():
     facts = one_per_message() | {"calls__send_calls": 1000}
     few, many = thread(faults=60_000), thread(faults=2_400_000)
@@ -322,18 +317,26 @@ def test_what_a_gain_is_follows_from_the_account_with_how_often_it_was_looked():
     assert 3 < found.gain.low < 5 < found.gain.high < 9
 
 
-def test_without_a_bare_loop_there_are_no_shares_of_the_distance():
-    found = diagnose(seen(**one_per_message(), bare=None))
-    assert [(one.kind, one.explains, one.gain) for one in found] == [(OFFLOAD, None, None)]
+@pytest.mark.parametrize(
+    ("facts", "unknown"),
+    [
+        ({"calls": None, "run__seconds": 4.0}, ("cost_s", "explains")),
+        ({"run__threads": ()}, ("cost_s", "explains")),
+        ({"bare": None}, ("explains", "gain")),
+    ],
+)
+def test_what_was_not_seen_is_not_weighed(facts, unknown):
+    (found,) = diagnose(seen(**one_per_message(), **facts))
+    assert found.kind == OFFLOAD
+    assert [getattr(found, name) for name in unknown] == [None, None]
 
 
-def test_without_threads_only_packets_and_calls_are_judged():
-    found = diagnose(seen(**one_per_message(), run__threads=()))
-    assert [(one.kind, one.cost_s, one.explains) for one in found] == [(OFFLOAD, None, None)]
-
-
-def test_every_kind_has_a_check_and_a_chapter():
-    assert findings.CHECKS.keys() == CHAPTERS.keys()
+@pytest.mark.parametrize(
+    ("checks", "chapters"),
+    [(findings.CHECKS, CHAPTERS), (findings.RECEIVER_CHECKS, RECEIVER_CHAPTERS)],
+)
+def test_every_kind_has_a_check_and_a_chapter(checks, chapters):
+    assert checks.keys() == chapters.keys()
 
 
 @pytest.mark.parametrize(

@@ -7,105 +7,71 @@ import pytest
 
 from spead_tutorial.tools.why.calls import EVENTS, parse_calls
 
-
-def counted(lines: str):
-    found = parse_calls(textwrap.dedent(lines).strip().splitlines())
-    assert found is not None
-    return found
-
-
-def timed_out(found, name: str) -> float:
-    """The part of the waits in a call that a time has ended."""
-    (call,) = (one for caller in found.callers for one in caller.calls if one.name == name)
-    return call.timed_out
-
-
-def test_messages_are_what_sendmmsg_returns_and_one_for_each_other_call():
-    found = counted("""
-        10 100.000 sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.000100>
-        10 100.100 sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 3 <0.000100>
-        10 100.200 sendmsg(3<socket:[7]>, 0x7f, 0) = 9000 <0.000100>
-        10 100.300 sendto(3<socket:[7]>, ""..., 9000, 0, 0x7f, 16) = 9000 <0.000100>
-        10 100.400 write(3<UDP:[1.2.3.4:5->1.2.3.4:6]>, ""..., 9000) = 9000 <0.000100>
-    """)
-    assert (found.send_calls, found.messages) == (5, 23)
-    assert found.names[0] == "sendmmsg"
-    assert found.seconds == pytest.approx(0.4)
+SENDTO = '10 {} sendto({}, ""..., 9000, 0, 0x7f, 16) = {} <0.0001>'
+SENDMMSG = "10 {} sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.0001>"
+DATA, OTHER = "3<socket:[7]>", "4<socket:[8]>"
+SET = (
+    "10 100.3 timerfd_settime(5<anon_inode:[timerfd]>, 0, {{it_interval={{tv_sec=0, tv_nsec=0}},"
+    " it_value={{tv_sec={}, tv_nsec=434000}}}}, {{it_interval={{tv_sec=0, tv_nsec=0}},"
+    " it_value={{tv_sec=299, tv_nsec=9}}}}) = 0 <0.000010>"
+)
+EPOLL = "10 {} epoll_wait(4<anon_inode:[eventpoll]>, {}, 128, {}) = {} <{}>"
+POLLED = EPOLL.format("100.4", "[{events=EPOLLIN}]", -1, 1, 0.000424)
 
 
-def test_calls_that_fail_and_those_to_files_are_none():
-    found = counted("""
-        10 100.000 sendto(3<socket:[7]>, ""..., 9000, 0, 0x7f, 16) = 9000 <0.000100>
-        10 100.100 sendto(3<socket:[7]>, ""..., 9000, 0, 0x7f, 16) = -1 EAGAIN (Resource temporarily unavailable) <0.000100>
-        10 100.200 write(1</dev/pts/0>, ""..., 10) = 10 <0.000100>
-    """)  # fmt: skip  # noqa: E501
-    assert (found.send_calls, found.messages) == (1, 1)
-
-
-def test_a_few_messages_through_another_socket_are_not_the_data():
-    lines = ['10 1.0 sendto(4<socket:[8]>, ""..., 20, 0, NULL, 0) = 20 <0.000100>']
-    lines += ['10 2.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000100>'] * 100
+@pytest.mark.parametrize(
+    ("lines", "counts", "timed_out"),
+    [
+        # Messages are what sendmmsg returns, and one for each other call.
+        ([SENDMMSG.format(100.0), SENDMMSG.format(100.1).replace("= 17", "= 3"),
+          "10 100.2 sendmsg(3<socket:[7]>, 0x7f, 0) = 9000 <0.0001>",
+          SENDTO.format(100.3, DATA, 9000),
+          '10 100.4 write(3<UDP:[1.2.3.4:5->1.2.3.4:6]>, ""..., 9000) = 9000 <0.0001>'],
+         (5, 23, 0.4), {}),
+        # Calls that fail, and those to files, are none.
+        ([SENDTO.format(100.0, DATA, 9000), SENDTO.format(100.1, DATA, "-1 EAGAIN (Resource ...)"),
+          '10 100.2 write(1</dev/pts/0>, ""..., 10) = 10 <0.0001>'], (1, 1, 0.0), {}),
+        # A few messages through another socket are not the data.
+        ([SENDTO.format(1.0, OTHER, 20), *[SENDTO.format(2.0, DATA, 9000)] * 100],
+         (100, 100, 0.0), {}),
+        # A call that another thread's cuts in two is one.
+        (["10 100.00 sendmmsg(3<socket:[7]>, 0x7f, 17, 0 <unfinished ...>",
+          "11 100.01 nanosleep({tv_sec=0, tv_nsec=5000000}, 0x7f <unfinished ...>",
+          "10 100.02 <... sendmmsg resumed>) = 17 <0.02>",
+          "11 100.03 <... nanosleep resumed>) = 0 <0.02>", SENDMMSG.format(100.04)],
+         (2, 34, 0.04), {"nanosleep": 1.0}),
+        # A wait that its time has ended is a sleep, and a look is none.
+        ([SENDMMSG.format(100.0), "10 100.01 clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=0,"
+          " tv_nsec=1000000}, NULL) = 0 <0.4>", EPOLL.format(100.6, "[]", 3, 0, 0.003),
+          EPOLL.format(100.7, "[]", 0, 0, "0.000007"), SENDMMSG.format(100.8)],
+         (2, 34, 0.8), {"clock_nanosleep": 1.0, "epoll_wait": 3000 / 3007}),
+        # So is one that ends with a timer, and one that ends before it is none.
+        ([SENDMMSG.format(100.0), SET.format(0), POLLED, SET.format(300), POLLED,
+          SENDMMSG.format(100.9)], (2, 34, 0.9), {"epoll_wait": 0.5}),
+        # Submissions to an io_uring are messages.
+        (["10 100.0 io_uring_enter(4<anon_inode:[io_uring]>, 8, 0, 0, NULL, 8) = 8 <0.00001>",
+          "10 100.1 io_uring_enter(4<anon_inode:[io_uring]>, 0, 1, IORING_ENTER_GETEVENTS, NULL, 8)"
+          " = 0 <0.00001>"], (1, 8, 0.0), {}),
+    ],
+)  # fmt: skip
+def test_what_was_sent_and_which_waits_a_time_ended_is_counted(lines, counts, timed_out):
     found = parse_calls(lines)
     assert found is not None
-    assert (found.send_calls, found.seconds) == (100, 0.0)
-
-
-def test_a_call_that_another_threads_cuts_in_two_is_one():
-    found = counted("""
-        10 100.000 sendmmsg(3<socket:[7]>, 0x7f, 17, 0 <unfinished ...>
-        11 100.010 nanosleep({tv_sec=0, tv_nsec=5000000}, 0x7f <unfinished ...>
-        10 100.020 <... sendmmsg resumed>) = 17 <0.020000>
-        11 100.030 <... nanosleep resumed>) = 0 <0.020000>
-        10 100.040 sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.000100>
-    """)
-    assert (found.send_calls, found.messages) == (2, 34)
-    assert timed_out(found, "nanosleep") == 1.0
-
-
-def test_a_wait_that_its_time_has_ended_is_a_sleep_and_a_look_is_none():
-    found = counted("""
-        10 100.000 sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.000100>
-        10 100.010 clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=0, tv_nsec=1000000}, NULL) = 0 <0.400000>
-        10 100.600 epoll_wait(4<anon_inode:[eventpoll]>, [], 128, 3) = 0 <0.003000>
-        10 100.700 epoll_wait(4<anon_inode:[eventpoll]>, [], 128, 0) = 0 <0.000007>
-        10 100.800 sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.000100>
-    """)  # fmt: skip  # noqa: E501
-    assert timed_out(found, "clock_nanosleep") == 1.0
-    assert timed_out(found, "epoll_wait") == pytest.approx(3000 / 3007)
-
-
-def test_a_wait_that_ends_with_a_timer_is_a_sleep_and_one_that_ends_before_it_is_none():
-    setting = "timerfd_settime(5<anon_inode:[timerfd]>, 0, {it_interval={tv_sec=0, tv_nsec=0},"
-    setting += " it_value={tv_sec=%d, tv_nsec=%d}}, {it_interval={tv_sec=0, tv_nsec=0},"
-    setting += " it_value={tv_sec=299, tv_nsec=9}}) = 0 <0.000010>"
-    waiting = "epoll_wait(4<anon_inode:[eventpoll]>, [{events=EPOLLIN}], 128, -1) = 1 <0.000424>"
-    sending = "sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.000100>"
-    lines = [sending, setting % (0, 434000), waiting, setting % (300, 0), waiting, sending]
-    found = parse_calls(f"10 100.{i} {line}" for i, line in enumerate(lines))
-    assert found is not None
-    assert timed_out(found, "epoll_wait") == pytest.approx(0.5)
+    assert (found.send_calls, found.messages, pytest.approx(found.seconds)) == counts
+    calls = {one.name: one.timed_out for caller in found.callers for one in caller.calls}
+    assert {name: calls[name] for name in timed_out} == pytest.approx(timed_out)
 
 
 def test_new_memory_is_what_is_mapped_for_nobody_or_added_to_the_heap():
-    found = counted("""
-        10 99.0 brk(NULL) = 0x1000 <0.000010>
-        10 99.5 mmap(NULL, 999999, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f00 <0.00001>
-        10 100.000 sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.000100>
-        10 100.1 mmap(NULL, 4096, PROT_READ|PROT_WRITE, MAP_PRIVATE|MAP_ANONYMOUS, -1, 0) = 0x7f00 <0.00001>
-        10 100.2 mmap(NULL, 8192, PROT_READ, MAP_PRIVATE, 5</etc/hosts>, 0) = 0x7f00 <0.00001>
-        10 100.3 brk(0x3000) = 0x3000 <0.000010>
-        10 100.4 brk(0x1000) = 0x1000 <0.000010>
-        10 100.500 sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.000100>
-    """)  # fmt: skip  # noqa: E501
+    mmap = "10 {} mmap(NULL, {}, PROT_READ|PROT_WRITE, MAP_PRIVATE{}, 0) = 0x7f00 <0.00001>"
+    found = parse_calls([
+        "10 99.0 brk(NULL) = 0x1000 <0.000010>", mmap.format(99.5, 999999, "|MAP_ANONYMOUS, -1"),
+        SENDMMSG.format(100.0), mmap.format(100.1, 4096, "|MAP_ANONYMOUS, -1"),
+        mmap.format(100.2, 8192, ", 5</etc/hosts>"), "10 100.3 brk(0x3000) = 0x3000 <0.000010>",
+        "10 100.4 brk(0x1000) = 0x1000 <0.000010>", SENDMMSG.format(100.5),
+    ])  # fmt: skip
+    assert found is not None
     assert found.mapped_bytes == 4096 + 0x2000
-
-
-def test_submissions_to_an_io_uring_are_messages():
-    found = counted("""
-        10 100.0 io_uring_enter(4<anon_inode:[io_uring]>, 8, 0, 0, NULL, 8) = 8 <0.000010>
-        10 100.1 io_uring_enter(4<anon_inode:[io_uring]>, 0, 1, IORING_ENTER_GETEVENTS, NULL, 8) = 0 <0.000010>
-    """)  # fmt: skip  # noqa: E501
-    assert (found.send_calls, found.messages) == (1, 8)
 
 
 def test_where_nothing_was_sent_there_are_no_calls():
