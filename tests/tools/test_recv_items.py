@@ -81,15 +81,11 @@ def test_the_pace_is_written_with_what_is_missing():
 # ---- Which heaps are shown ----
 
 
-def test_heaps_that_come_slowly_are_all_shown():
+def test_heaps_are_all_shown_but_when_they_come_fast_none_until_a_window_has_few():
     pace = Pace()
     for _ in range(3):
         assert all(pace.shows() for _ in range(Pace.FEW))
         assert not pace.end_window()
-
-
-def test_when_heaps_come_fast_none_is_shown_until_a_window_has_few():
-    pace = Pace()
     shown = [pace.shows() for _ in range(Pace.FEW + 5)]
     assert shown == [True] * Pace.FEW + [False] * 5
     assert pace.end_window()
@@ -142,18 +138,12 @@ def group(dtype: type = np.int8) -> send.ItemGroup:
     return made
 
 
-def test_a_heap_of_descriptors_alone_is_no_more_than_these():
-    items = Items()
-    (heap,) = arrived(group().get_heap("all", "none"))
-    assert len(items.take(heap)) == 2
-    assert items.lines(heap) == []
-
-
 def test_of_what_strangers_describe_and_send_only_so_much_is_kept_and_shown(monkeypatch):
-    monkeypatch.setattr("spead_tutorial.tools.recv_items._MOST_ITEMS", 1)
-    monkeypatch.setattr("spead_tutorial.tools.recv_items._MOST_VALUES", 1)
+    monkeypatch.setattr(text, "_MOST_ITEMS", 1)
+    monkeypatch.setattr(text, "_MOST_VALUES", 1)
     taken = Items()
-    (heap,) = arrived(group().get_heap("all", "all"))
+    alone, heap = arrived(group().get_heap("all", "none"), group().get_heap("all", "all"))
+    assert taken.lines(alone) == []  # a heap of descriptors is no more than these
     assert taken.take(heap) == [
         "described: 0x3300 samples, int8[6]",
         "more items are described than 1: no more are taken in",
