@@ -6,9 +6,9 @@ import io
 import itertools
 import re
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,7 +19,6 @@ from spead_tutorial.measure.programs import ProgramOptions, run
 from spead_tutorial.tools import progress
 from spead_tutorial.tools.progress import share_sent
 from support.labs import needs_lab
-from support.typed import PATIENCE_S
 
 
 class Terminal(io.StringIO):
@@ -32,63 +31,54 @@ class Terminal(io.StringIO):
         return super().write(re.sub(r"\x1b\[[\d;?]*\w", "", text))
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
-    monkeypatch.setattr(progress, "INTERVAL_S", 0.0)
-
-
-def shown(monkeypatch: pytest.MonkeyPatch, screen: io.StringIO, shares: list[object]) -> str:
-    """Show these shares, and return what is on the screen after the last."""
-    left = iter(shares)
-    last = threading.Event()
+def shown(monkeypatch: pytest.MonkeyPatch, *shares: float | LabError) -> str:
+    """Show these shares, one after the other, and return what a terminal was told."""
 
     def share() -> float:
-        given = next(left, None)
-        if given is None:
-            last.set()
-            return 1.0
-        if isinstance(given, Exception):
-            last.set()
+        given = next(left)
+        if isinstance(given, LabError):
             raise given
-        assert isinstance(given, float)
         return given
 
-    monkeypatch.setattr(sys, "stderr", screen)
-    with progress.shown(share):
-        assert not screen.isatty() or last.wait(PATIENCE_S)
+    left, ends = iter(shares), iter([False] * len(shares) + [True])
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    progress._watch(SimpleNamespace(wait=lambda seconds: next(ends)), share)
     return screen.getvalue()
 
 
 def test_the_share_that_was_counted_is_shown_as_it_grows(monkeypatch):
-    text = shown(monkeypatch, Terminal(), [0.0, 0.25, 0.5, 1.25])
+    text = shown(monkeypatch, 0.0, 0.25, 0.5, 1.25)
     percents = re.findall(r"(\d+)%", text)
     assert list(dict.fromkeys(percents)) == ["0", "25", "50", "100"]
 
 
 def test_of_a_run_that_never_ends_the_time_is_seen_to_pass_and_where_nothing_counts(monkeypatch):
     monkeypatch.setattr("rich.console.monotonic", itertools.count().__next__)
-    text = shown(monkeypatch, Terminal(), [1e-15] * 3)
+    text = shown(monkeypatch, *[1e-15] * 3)
     assert len(set(re.findall(r"0% (0:\d\d:\d\d)", text))) >= 3
+    monkeypatch.setattr(progress, "PATIENCE_S", 0.0)
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     with progress.shown(None):
         while not re.search(r"Sending.* 0:00:\d\d", screen.getvalue()):
             time.sleep(0.01)
 
 
-def test_nothing_is_shown_where_nobody_looks_and_nobody_is_asked_nor_of_what_is_over_soon(
-    monkeypatch,
-):
-    assert shown(monkeypatch, io.StringIO(), [LabError("nobody is to ask")]) == ""
-    monkeypatch.setattr(progress, "PATIENCE_S", PATIENCE_S)
+def test_nothing_is_shown_of_what_is_over_soon_and_nobody_watches_where_nobody_looks(monkeypatch):
+    monkeypatch.setattr(progress, "PATIENCE_S", 600.0)
     monkeypatch.setattr(sys, "stderr", screen := Terminal())
     with progress.shown(None):
         pass
     assert screen.getvalue() == ""
+    watched: list[object] = []
+    monkeypatch.setattr(progress, "_watch", lambda *what: watched.append(what))
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress.shown(None):
+        pass
+    assert watched == []
 
 
 def test_a_lab_that_ends_meanwhile_ends_what_is_shown_and_nothing_else(monkeypatch):
-    text = shown(monkeypatch, Terminal(), [0.5, LabError("the lab is closed")])
+    text = shown(monkeypatch, 0.5, LabError("the lab is closed"), 1.0)
     assert "50%" in text
     assert "Traceback" not in text
 
