@@ -11,7 +11,6 @@ import importlib.metadata
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import zipfile
@@ -22,7 +21,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from spead_tutorial.chapters.catalogue import MEASURED
-from support import ROOT
+from support import ROOT, typed
 from support.labs import needs_lab, probe
 from support.once import MadeOnce
 
@@ -35,13 +34,7 @@ pytestmark = [pytest.mark.thorough, pytest.mark.timeout(1200)]
 
 def run(*command: str | Path, **environment: str) -> str:
     """Run a command that succeeds, and return what it printed."""
-    done = subprocess.run(
-        [str(word) for word in command],
-        env=os.environ | environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = typed.run(*command, env=os.environ | environment, timeout=None)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -136,13 +129,7 @@ def test_the_wheel_has_the_programs_and_nothing_of_the_machine_that_built_it(bui
 
 
 def test_the_doctor_finds_every_program_of_the_wheel(installed):
-    done = subprocess.run(
-        [str(installed / "spead-tutorial"), "doctor"],
-        env=os.environ | only(installed),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = typed.run(installed / "spead-tutorial", "doctor", env=os.environ | only(installed))
     assert done.returncode == (0 if probe().reason is None else 1), done.stdout + done.stderr
     (line,) = [line for line in done.stdout.splitlines() if "chapters in" in line]
     assert "missing" not in line

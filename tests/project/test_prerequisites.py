@@ -16,6 +16,7 @@ import pytest
 
 from support import ROOT
 from support.needs import needs
+from support.typed import run
 
 SCRIPT = ROOT / ".ci" / "prerequisites.py"
 SUDO = "" if os.geteuid() == 0 else "sudo "
@@ -155,9 +156,7 @@ def make(*words: str, path: str = os.environ["PATH"]) -> tuple[int, str]:
     program = str(shutil.which("make"))
     environment = {name: os.environ[name] for name in os.environ if name not in (*TOLD, "CC")}
     how: dict[str, Any] = {"env": environment | {"PATH": path}, "stderr": subprocess.STDOUT}
-    done = subprocess.run(
-        [program, *words], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False, **how
-    )
+    done = run(program, *words, cwd=ROOT, **how)
     return done.returncode, done.stdout
 
 

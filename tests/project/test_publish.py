@@ -6,13 +6,13 @@ What is made of the real tree is tested by tests/site/browser/test_published.py.
 
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from support import ROOT
+from support.typed import Typed, run
 
 SCRIPT = ROOT / ".ci" / "publish.py"
 URL = "https://example.org/below/spead_tutorial"
@@ -29,8 +29,9 @@ pytestmark = pytest.mark.skipif(not shutil.which("git"), reason="there is no git
 
 def git(tree: Path, *words: str) -> str:
     who = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
-    command = ["git", *who, *words]
-    return subprocess.run(command, cwd=tree, check=True, capture_output=True, text=True).stdout
+    done = run("git", *who, *words, cwd=tree)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.fixture
@@ -49,9 +50,8 @@ def tree(tmp_path: Path) -> Path:
     return tree
 
 
-def published(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(SCRIPT), *words]
-    return subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+def published(tree: Path, *words: str) -> Typed:
+    return run(sys.executable, SCRIPT, *words, cwd=tree)
 
 
 def test_this_tree_and_the_newest_tags_are_published_beside_each_other(tree):
@@ -82,14 +82,15 @@ def test_a_version_that_cannot_be_built_is_named_and_leaves_no_tree_behind(tree)
     assert len(git(tree, "worktree", "list").splitlines()) == 1
 
 
-def test_a_folder_with_something_else_in_it_is_left_alone(tree):
-    done = published(tree, URL, ".")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.count("\n") == 1
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ((URL, "."), 1, "publish: . has something else in it: name another folder"),
+        (("spead_tutorial", "out"), 2, "say https://"),
+    ],
+)
+def test_what_cannot_be_is_refused(tree, words, status, said):
+    done = published(tree, *words)
+    assert (done.returncode, done.stdout) == (status, "")
+    assert said in done.stderr.splitlines()[-1]
     assert (tree / "words").exists()
-
-
-def test_an_address_that_is_not_whole_is_refused(tree):
-    done = published(tree, "spead_tutorial", "out")
-    assert done.returncode == 2
-    assert "say https://" in done.stderr

@@ -4,7 +4,6 @@
 import importlib.metadata
 import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,9 +12,9 @@ import pytest
 from spead_tutorial import lab
 from support import ROOT
 from support.processes import python_for_anyone
+from support.typed import run
 
 SEALED = str(ROOT / ".ci" / "sealed.py")
-PATIENCE_S = 60
 SILENT = "sealed: no packet would have left the machine\n"
 CAUGHT = r"sealed: (\d) packets? would have left the machine: sealed\.py strace [^\n]+\n"
 LOOK_UP = """
@@ -38,9 +37,7 @@ with Lab() as lab, lab.socket() as sock:
 
 def sealed(*command: str, python: str = sys.executable, **how: object) -> tuple[int, str, str]:
     """Run a command sealed; return its status and what was written."""
-    done = subprocess.run(  # type: ignore[call-overload]
-        [python, SEALED, *command], capture_output=True, text=True, timeout=PATIENCE_S, **how
-    )
+    done = run(python, SEALED, *command, **how)
     if "not sealed" in done.stderr:
         pytest.skip(done.stderr.strip())
     return done.returncode, done.stdout, done.stderr
@@ -124,7 +121,7 @@ def test_where_namespaces_are_refused_it_says_so_and_runs_the_command():
     forbid = f"for limit in {limits}; do echo 0 > $limit || exit 99; done"
     start = ["unshare", "--user", "--map-root-user", "sh", "-c", f'{forbid}; exec "$@"', "sh"]
     command = [*start, sys.executable, SEALED, "sh", "-c", "echo out; exit 7"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = run(*command)
     if done.returncode in (1, 99):
         pytest.skip("the kernel has no user namespace in which to forbid more of them")
     assert (done.returncode, done.stdout) == (7, "out\n")
