@@ -82,22 +82,24 @@ def fragmented(size: int) -> dict[str, Any]:
     return {f"packets__{name}": value for name, value in facts.items()} | calls
 
 
-def working(user_s: float, system_s: float, runnable_s: float = 0.0) -> dict[str, Any]:
-    return {"run__threads": (thread(user_s=user_s, system_s=system_s, runnable_s=runnable_s),)}
+def ran(**facts: Any) -> dict[str, Any]:
+    return {"run__threads": (thread(**facts),)}
 
 
 def waiting(
-    part: float, call: str, *calls: Call, timed: bool = False, **more: Any
+    part: float,
+    call: str,
+    *calls: Call,
+    timed: bool = False,
+    busy: float = 0.0,
+    beside: tuple[Beside, ...] = (),
+    others: tuple[Thread, ...] = (),
 ) -> dict[str, Any]:
     """A sender that waits for a part of the time, in a call, and makes some calls besides."""
-    busy = more.pop("busy", 0.0)
-    one = thread(
-        user_s=0.0, system_s=1 - part - busy, runnable_s=busy, looks=100, voluntary=100,
-        waits=(Wait(call, timed, 50, more.pop("beside", ())),),
-    )  # fmt: skip
-    others = more.pop("others", ())
-    callers = (called(*calls), *more.pop("callers", ()))
-    return {"run__threads": (one, *others), "calls__callers": callers} | more
+    waits = (Wait(call, timed, 50, beside),)
+    spent = {"user_s": 0.0, "system_s": 1 - part - busy, "runnable_s": busy}
+    one = thread(**spent, looks=100, voluntary=100, waits=waits)
+    return {"run__threads": (one, *others), "calls__callers": (called(*calls),)}
 
 
 def calling(part: float, *names: str) -> dict[str, Any]:
@@ -109,7 +111,7 @@ def calling(part: float, *names: str) -> dict[str, Any]:
 
 
 def spinning(part: float) -> dict[str, Any]:
-    run = working(2.0, 0.0) | {"run__seconds": 2.0}
+    run = ran(user_s=2.0, system_s=0.0) | {"run__seconds": 2.0}
     return run | {"sampled": (Sampled("main", 0, 1000, round(1000 * part), ()),)}
 
 
@@ -128,13 +130,7 @@ def in_turns(part: float, calls: int = MESSAGES) -> dict[str, Any]:
 def behind(part: float, name: str, tid: int) -> dict[str, Any]:
     """A thread that sends, and waits for another one that makes its data, for a part."""
     maker = thread(name, tid=tid, user_s=1.0, system_s=0.0)
-    return waiting(
-        part, "futex", beside=(Beside(tid, "running", 50),), others=(maker,),
-    )  # fmt: skip
-
-
-def faulting(pages: int) -> dict[str, Any]:
-    return {"run__threads": (thread(faults=pages),)}
+    return waiting(part, "futex", beside=(Beside(tid, "running", 50),), others=(maker,))
 
 
 def mapping(n_bytes: int) -> dict[str, Any]:
@@ -147,17 +143,15 @@ def kept(core: int, tid: int, cpu_s: float = 0.5) -> Thread:
 
 
 def small(size: int, calls: int, user_s: float = 0.1) -> dict[str, Any]:
-    return {
-        "packets__heap_bytes": size,
-        "calls__send_calls": calls,
-        "run__threads": (thread(user_s=user_s),),
-    }
+    return {"packets__heap_bytes": size, "calls__send_calls": calls} | ran(user_s=user_s)
 
 
 OFFLOAD, CALLS, FRESH = "no-segmentation-offload", "call-per-packet", "fresh-memory"
 ALMOST = int(111_111 / finding.ONE)  # calls, of as many packets as there are messages
 NEW = GB * finding.FRESH  # bytes of memory
 FIFTH = round(GB // 16384 * 0.2)  # calls, of heaps of 16 KiB
+EACH_CALLED = one_per_message() | {"calls__send_calls": 111_111}
+LITTLE = {"run__payload_bytes": GB // 100, "run__seconds": 0.05}
 WHOLE = one_per_message(1_000_000) | {"calls__send_calls": 1_000_000}
 CUT = {"packets__messages": 10_000, "packets__packets": 9_900, "packets__packet_bytes": 9500}
 SHARED = {"run__threads": (kept(0, 1), kept(0, 2))}
@@ -178,7 +172,7 @@ MORE, LESS = MATTERS + 0.01, MATTERS - 0.01
         (one_per_message(MUCH - 1) | {"calls": None}, []),
         (one_per_message(MUCH) | {"calls": None}, [OFFLOAD]),
         # A call for each packet comes first; one for each message of several packets is no fault.
-        (one_per_message() | {"calls__send_calls": 111_111}, [CALLS, OFFLOAD]),
+        (EACH_CALLED, [CALLS, OFFLOAD]),
         (one_per_message() | {"calls__send_calls": ALMOST + 1}, [CALLS, OFFLOAD]),
         (one_per_message() | {"calls__send_calls": ALMOST - 1}, [OFFLOAD]),
         ({"calls__send_calls": MESSAGES}, []),
@@ -188,8 +182,8 @@ MORE, LESS = MATTERS + 0.01, MATTERS - 0.01
         # A hundredth of fragments hides that nothing is merged.
         (CUT | {"packets__fragments": 100}, ["fragments"]),
         (CUT | {"packets__fragments": 99}, [OFFLOAD]),
-        (faulting(round(NEW / 4096) + 1), [FRESH]),
-        (faulting(round(NEW / 4096) - 1), []),
+        (ran(faults=round(NEW / 4096) + 1), [FRESH]),
+        (ran(faults=round(NEW / 4096) - 1), []),
         # New memory in huge pages has few faults.
         (mapping(round(NEW) + 1), [FRESH]),
         (mapping(round(NEW) - 1), []),
@@ -222,15 +216,14 @@ MORE, LESS = MATTERS + 0.01, MATTERS - 0.01
         (spinning(1.0) | {"sampled": None}, ["slow-data"]),
         ({"run__threads": (thread(system_s=0.1),), "calls": None}, []),
         # Slow data takes most of the CPU time, and longer than memory does.
-        (working(1.7, 0.3) | {"run__seconds": 2.0}, ["slow-data"]),
-        (working(0.4, 0.1) | {"run__seconds": 0.5}, []),
-        (working(0.6, 0.1) | {"run__seconds": 0.7}, ["slow-data"]),
+        (ran(user_s=1.7, system_s=0.3) | {"run__seconds": 2.0}, ["slow-data"]),
+        (ran(user_s=0.4, system_s=0.1) | {"run__seconds": 0.5}, []),
+        (ran(user_s=0.6, system_s=0.1) | {"run__seconds": 0.7}, ["slow-data"]),
         # Of too little CPU time nobody knows whose it was.
-        (working(0.05, 0.0) | {"run__payload_bytes": GB // 100, "run__seconds": 0.05},
-         ["slow-data"]),
-        (working(0.04, 0.0) | {"run__payload_bytes": GB // 100, "run__seconds": 0.05}, []),
+        (ran(user_s=0.05, system_s=0.0) | LITTLE, ["slow-data"]),
+        (ran(user_s=0.04, system_s=0.0) | LITTLE, []),
         # What Python takes for each call is no slow data.
-        (one_per_message() | {"calls__send_calls": 111_111} | working(0.6, 0.4), [CALLS, OFFLOAD]),
+        (EACH_CALLED | ran(user_s=0.6, system_s=0.4), [CALLS, OFFLOAD]),
         (SHARED, ["shared-core"]),
         (SHARED | {"cores": 1}, []),
         ({"run__threads": (kept(0, 1), kept(1, 2))}, []),
@@ -275,7 +268,7 @@ def test_what_costs_most_comes_first_and_shares_are_of_the_distance():
         fragmented(20_000),
         in_turns(0.5) | {"packets__packet_bytes": 500},
         calling(0.4, "write") | one_per_message(),
-        SHARED | one_per_message() | {"calls__send_calls": 111_111},
+        SHARED | EACH_CALLED,
         small(8192, 10**6),
     ],
 )
@@ -288,10 +281,9 @@ def test_shares_never_sum_to_more_than_the_distance(facts):
 
 
 def test_small_packets_come_before_calls_and_messages_as_larger_ones_need_fewer():
-    facts = one_per_message(976_562) | {"calls__send_calls": 976_562}
-    found = diagnose(seen(**facts, packets__packet_bytes=1024))
+    found = diagnose(seen(**WHOLE, packets__packet_bytes=1000))
     assert [one.kind for one in found] == ["small-packets", CALLS, OFFLOAD]
-    assert found[0].explains == pytest.approx(1 - 1024 / 9188, abs=0.02)
+    assert found[0].explains == pytest.approx(1 - 1000 / 9188, abs=0.02)
 
 
 def test_time_that_others_had_the_cores_is_no_part_of_the_distance():
