@@ -5,8 +5,6 @@ import importlib.util
 import itertools
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -23,7 +21,6 @@ from support.stored import complaints, unchecked
 
 FOLDER = ROOT / "notebooks"
 NAMES = names(FOLDER)
-PATIENCE_S = 100
 
 alone = pytest.mark.usefixtures("only_kernels")
 
@@ -49,21 +46,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def make(*cells: str) -> Any:
-    """Make a notebook that begins with a place, and has these cells."""
-    begin = "from spead_tutorial import notebook\nfrom spead_tutorial.notebook import Run"
-    sources = [begin, "place = notebook.open_place()", *cells]
-    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(one) for one in sources])
-
-
-def outputs(notebook: Any) -> str:
-    """All that the cells of a notebook printed."""
-    return "".join(
-        output.text
-        for cell in notebook.cells
-        for output in cell.get("outputs", ())
-        if output.output_type == "stream"
-    )
+def make(*cells: str, outputs: Any = ()) -> Any:
+    """Make a notebook of such cells, each with these outputs."""
+    made = [nbformat.v4.new_code_cell(one, outputs=[*outputs]) for one in cells]
+    return nbformat.v4.new_notebook(cells=made)
 
 
 # ---- What is stored ----
@@ -149,20 +135,15 @@ def picture() -> Any:
 def test_a_measurement_that_nothing_makes_sure_of_is_found():
     cells = ["a = notebook.measure(place, runs)", "b = notebook.measure(place, runs)", "assert b"]
     found = list(unchecked(make(*cells)))
-    assert found[0] == "code cell 2 measures, but no cell after it asserts something"
+    assert found[0] == "code cell 0 measures, but no cell after it asserts something"
     assert found[1:] == [
-        f"code cell {i} measures, but has no tag nbval-ignore-output" for i in (2, 3)
+        f"code cell {i} measures, but has no tag nbval-ignore-output" for i in (0, 1)
     ]
 
 
 def words(text: str) -> Any:
     """Make a notebook that has printed this."""
-    return make_cells([nbformat.v4.new_output("stream", text=text)])
-
-
-def make_cells(outputs: list[Any]) -> Any:
-    """Make a notebook of a cell with these outputs."""
-    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(outputs=outputs)])
+    return make("", outputs=[nbformat.v4.new_output("stream", text=text)])
 
 
 @pytest.mark.parametrize(
@@ -195,41 +176,10 @@ def test_a_machine_called_by_a_word_of_the_project_is_not_told_by_it_nor_by_byte
     assert list(SCRIPT.private(words(f"in {ROOT}/notebooks"))) != []
     monkeypatch.setattr(SCRIPT.socket, "gethostname", lambda: "vm-7")
     picture = nbformat.v4.new_output("display_data", {"image/png": "iVBOR/vm-7+/home/somebody"})
-    assert list(SCRIPT.private(make_cells([picture]))) == []
+    assert list(SCRIPT.private(make("", outputs=[picture]))) == []
 
 
 # ---- nbval ----
-
-
-@needs_lab
-@alone
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    ("words", "others", "failure"),
-    [
-        ("were counted:   1", "were counted:   2", "Cell outputs differ"),
-        ("size=65536)", "size=65536, packet_size=70000)", "NotebookError: tut_11_send_batch_heaps"),
-    ],
-    ids=["a fact that has changed", "a send that fails"],
-)
-def test_nbval_fails_where_a_notebook_is_wrong(folder, words, others, failure):
-    path = folder / f"{START}.ipynb"
-    text = path.read_text()
-    assert words in text
-    path.write_text(text.replace(words, others))
-    options = ["--nbval", "--nbval-current-env", "--nbval-sanitize-with", "sanitize.cfg"]
-    pytest = [sys.executable, "-P", "-m", "pytest", "--rootdir", ".", "-c", "/dev/null"]
-    done = subprocess.run(
-        [*pytest, "-p", "no:nbval", *options, "."],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert failure in done.stdout
-    assert re.search(r"\b[1-9]\d* failed", done.stdout)
 
 
 # ---- Running ----
@@ -245,25 +195,7 @@ def test_all_cells_can_be_run_twice_in_one_kernel(name):
         cell["id"] += "-again"
     notebook.cells += again.cells
     notebooks.execute(notebook, FOLDER, quick=True)
-    assert outputs(notebook).count("The lab is open") == 2
-
-
-@alone
-@pytest.mark.thorough
-def test_where_there_is_no_lab_notebooks_go_over_loopback_and_say_so(tmp_path):
-    notebook = notebooks.read(FOLDER / f"{START}.md")
-    forbid = (
-        "from spead_tutorial.notebook import measuring\n"
-        "def no_lab():\n"
-        "    raise measuring.LabError('it is forbidden here')\n"
-        "measuring.Lab = no_lab"
-    )
-    notebook.cells.insert(0, nbformat.v4.new_code_cell(forbid))
-    notebooks.execute(notebook, tmp_path, quick=True)
-    said = outputs(notebook)
-    assert "There is no lab here: it is forbidden here." in said
-    assert "packets that were counted:   1" in said
-    assert "measured over loopback" in str(notebook.cells)
+    assert sum("The lab is open" in str(cell.get("outputs")) for cell in notebook.cells) == 2
 
 
 # ---- As pages ----

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import pickle
-import signal
 import subprocess
 import textwrap
 import traceback
@@ -97,17 +96,16 @@ def defines(source: str) -> bool:
     return all(isinstance(one, kinds) for one in ast.parse(source).body)
 
 
-def exercises(name: str, place: Any) -> Iterator[tuple[Repair, Any, dict[str, Any]]]:
-    """Yield each exercise of a notebook, the sender that is there, and what else there is."""
+def exercises(name: str, place: Any) -> Iterator[tuple[Repair, dict[str, Any]]]:
+    """Yield each exercise of a notebook, and what else there is."""
     names: dict[str, Any] = {"__name__": "__main__", "place": place}
     begun = False
     for cell in notebooks.read(FOLDER / f"{name}.md").cells:
         if cell.cell_type == "markdown":
             begun = begun or HEADING in cell.source
         elif ".check(send)" in cell.source:
-            code = cell.source.partition("\n\n\n")[0]
-            repair = [one for one in names.values() if isinstance(one, Repair)][-1]
-            yield repair, define(code, names), names
+            exec(cell.source.partition("\n\n\n")[0], names)
+            yield [one for one in names.values() if isinstance(one, Repair)][-1], names
         elif begun:
             exec(cell.source, names)
         else:
@@ -115,32 +113,21 @@ def exercises(name: str, place: Any) -> Iterator[tuple[Repair, Any, dict[str, An
             exec(source if defines(source) else "", names)
 
 
-FAULTS = {
-    "05_send_while_preparing": [
-        "WRONG  heaps in flight: 1;",
-        "WRONG  samples: heap ",
-    ],
-    "08_reuse_memory": ["WRONG  memory: for 10 heaps of 64 MiB, that of 10"],
-    "11_batches_of_heaps": ["WRONG  calls: 100 for 100 heaps; 8 are enough"],
-}
-
-
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", FAULTS)
-def test_a_notebooks_sender_is_found_faulty_and_its_solution_right(name, place, capsys):
-    faults = []
-    for repair, faulty, names in exercises(name, place):
-        text = said(repair, faulty, capsys)
-        faults += [line for line in text.splitlines() if line.startswith("WRONG")]
-        assert text.endswith("wrong.\n")
+@pytest.mark.parametrize(
+    ("name", "number"),
+    [("05_send_while_preparing", 2), ("08_reuse_memory", 1), ("11_batches_of_heaps", 1)],
+)
+def test_a_notebooks_solution_is_right(name, number, place, capsys):
+    """What is said of its faulty sender is stored in the notebook, and compared when it is run."""
+    for repair, names in exercises(name, place):
+        number -= 1
         repair.reveal()
         solution = capsys.readouterr().out.removesuffix(f"\n{repair.explanation}\n")
         text = said(repair, define(solution, names), capsys)
         assert "WRONG" not in text
         assert text.endswith("Repaired.\n")
-    assert len(faults) == len(FAULTS[name])
-    for line, begins in zip(faults, FAULTS[name], strict=True):
-        assert line.startswith(begins)
+    assert number == 0
 
 
 # ---- Any others ----
@@ -168,8 +155,8 @@ def test_a_sender_without_fault_is_right_and_is_told_so(place, capsys):
         (("futures[i - 1]", "futures[i]"), "heaps in flight: 1; there should be 2"),
         (("if i > 0", "if i > n_heaps"), "sender: BlockingIOError: [Errno 11] the queue is full"),
         (
-            ("        if i > 0", "        if i == 3:\n            1 / 0\n        if i > 0"),
-            "sender: ZeroDivisionError: division by zero (line 14)",
+            ("        if i > 0", "        1 / (i - 3)\n        if i > 0"),
+            "sender: ZeroDivisionError: division by zero (line 13)",
         ),
         (("    futures = []", "    stream.no()"), "AttributeError: 'UdpStream' object has no"),
     ],
@@ -201,20 +188,16 @@ def test_a_sender_that_never_ends_or_ends_its_process_is_found(
     finds(loopback, ("    futures = []", f"    {does}"), fault, capsys)
 
 
+TOUCHED = "memory: for 10 heaps of 64 MiB, that of 3 was touched for the first time"
+
+
 @pytest.mark.parametrize(
     ("limits", "line"),
     [
         ({"calls_per_heap": 1 / 20}, "WRONG  calls: 20 for 20 heaps; 1 are enough\n"),
         ({"calls_per_heap": 1}, "right  calls: 20 for 20 heaps\n"),
-        (
-            {"new_memory": 3},
-            "right  memory: for 10 heaps of 64 MiB, that of 3 was touched for the first time\n",
-        ),
-        (
-            {"new_memory": 2},
-            "WRONG  memory: for 10 heaps of 64 MiB, that of 3 was touched for the first time;"
-            " that of 2 is enough\n",
-        ),
+        ({"new_memory": 3}, f"right  {TOUCHED}\n"),
+        ({"new_memory": 2}, f"WRONG  {TOUCHED}; that of 2 is enough\n"),
         ({"new_memory": 3, "n_heaps": 9}, "WRONG  large heaps: 9 were sent, not 10\n"),
     ],
 )
@@ -239,39 +222,6 @@ def test_a_plain_function_can_send_too_and_what_it_prints_is_shown(loopback, cap
     send = define("def send(stream, heap_size, n_heaps):\n    print('hm')")
     text = said(Repair(loopback, "?", "pass"), send, capsys)
     assert text.startswith("hm\nWRONG  samples: heap 1 is missing")
-
-
-NEVER_ENDS = "def send(*_):\n    while True: pass"
-
-
-@pytest.mark.thorough
-def test_after_a_sender_that_was_ended_the_lab_is_as_it_was(place, capsys, monkeypatch):
-    monkeypatch.setattr(trials, "_LIMIT_S", 1)
-    lab = place.lab
-    said(Repair(place, "?", "pass"), define(NEVER_ENDS), capsys)
-    assert place.lab is lab
-    trial = notebook.try_sender(place, define(SENDER), heap_size=8192, n_heaps=4)
-    assert (trial.failure, trial.heaps, trial.calls, trial.arrived) == (None, 4, 4, None)
-
-
-@pytest.mark.thorough
-def test_ctrl_c_ends_a_sender_and_leaves_the_lab(place, monkeypatch, capsys):
-    run = place.run
-
-    def run_and_interrupt(*what: Any, **how: Any) -> Any:
-        signal.setitimer(signal.ITIMER_REAL, 0.2)
-        return run(*what, **how)
-
-    monkeypatch.setattr(place, "run", run_and_interrupt)
-    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            said(Repair(place, "?", "pass"), define(NEVER_ENDS), capsys)
-    finally:
-        signal.signal(signal.SIGALRM, before)
-    monkeypatch.undo()
-    trial = notebook.try_sender(place, define(SENDER), heap_size=8192, n_heaps=4)
-    assert trial.heaps == 4
 
 
 def test_a_sender_that_cannot_go_into_a_process_is_refused_with_one_line(loopback):
