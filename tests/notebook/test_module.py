@@ -3,15 +3,13 @@
 
 import base64
 import contextlib
-import json
 import socket
-import subprocess
 import sys
 
 import IPython.display
 import numpy as np
 import pytest
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from spead_tutorial import notebook, wire
 from spead_tutorial.lab import LabError
@@ -23,6 +21,7 @@ from spead_tutorial.notebook import Exercise, NotebookError, Run, exploring, mea
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots.facts import NO_DIFFERENCE
 from spead_tutorial.send import PacketGenerator
+from support import typed
 from support.heaps import make_heap
 from support.labs import needs_lab, probe
 from support.records import HEADER, SAMPLE
@@ -171,14 +170,8 @@ def test_quick_mode_is_asked_for_in_the_environment_and_nothing_of_the_extras_is
         "print(n.QUICK, n.ROUNDS, n.LOOPBACK);"
         "print([n for n in ('IPython', 'pandas', 'matplotlib', 'jupytext') if n in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", code],
-        env={"SPEAD_TUTORIAL_QUICK": value},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == f"{said}\n[]\n"
+    done = typed.run(sys.executable, "-P", "-c", code, env={"SPEAD_TUTORIAL_QUICK": value})
+    assert (done.stdout, done.stderr) == (f"{said}\n[]\n", "")
 
 
 # ---- Measuring ----
@@ -189,7 +182,9 @@ AFTER = Run("8", "c", heaps=40, heap_size=8192)
 
 @pytest.mark.parametrize("where", ["loopback", pytest.param("place", marks=pytest.mark.thorough)])
 def test_measuring_takes_every_run_once_in_each_round_after_a_warm_up(where, request):
-    recording = notebook.measure(request.getfixturevalue(where), [BEFORE, AFTER], 2)
+    place = request.getfixturevalue(where)
+    recording = notebook.measure(place, [BEFORE, AFTER], 2, timelines=[IN_TURNS])
+    assert recording.timelines == (IN_TURNS,)
     warm_ups = [one for one in recording.samples if one.warm_up]
     assert [one.heaps for one in warm_ups] == [40 // WARM_UP] * 2
     for run in (BEFORE, AFTER):
@@ -297,17 +292,6 @@ def test_progress_is_shown_where_somebody_looks_and_leaves_nothing(loopback, mon
     assert "\rmeasuring, 2 of 2: tut_8_send_reuse_memory (python)" in out
     assert "\n" not in out
     assert out.endswith(" \r")
-
-
-def test_a_timeline_is_watched_and_recorded(place):
-    one = notebook.watch(place, pipelined=True, random=False, heaps=4, heap_size=4096)
-    assert len(one.prepare_ns) == 4
-    kept = notebook.record(place, timelines=[one])
-    assert kept.timelines == (one,)
-    json.dumps(asdict(kept.header))
-    recording = notebook.measure(place, [Run("8", "c", heaps=2)], 1, timelines=[one])
-    assert recording.timelines == (one,)
-    assert recording.samples
 
 
 # ---- What came of it ----
