@@ -10,7 +10,6 @@ import functools
 import json
 import os
 import re
-import signal
 import socket
 import stat
 import subprocess
@@ -36,9 +35,8 @@ from spead_tutorial.tools.why.process import Output, end
 from spead_tutorial.tools.why.remedies import Gain, Tried
 from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
 from support import ROOT
-from support.lab_scripts import wait_for_the_end_of
 from support.labs import needs_lab, open_lab
-from support.typed import COMMAND, PIPES, Run, below, check_refused, processes, with_path
+from support.typed import Run, below, check_refused, processes, with_path
 
 SENDS = "while True: sock.sendto(data, to)"
 SLEEPS = "while True: sock.sendto(data, to); time.sleep(0.001)"
@@ -130,16 +128,14 @@ def test_without_strace_and_perf_what_was_not_seen_is_said_and_how_to_get_it(
 
 
 @needs_lab
-def test_a_sender_can_be_told_by_its_environment(tmp_path, diagnosis):
+def test_a_sender_below_a_shell_is_told_by_its_environment_seen_and_ended_whatever_it_ignores(
+    tmp_path, diagnosis
+):
     text = "to = os.environ['SPEAD_TUTORIAL_HOST'], int(os.environ['SPEAD_TUTORIAL_PORT'])\n"
-    words = script(tmp_path, text + SENDS)
-    assert "no-segmentation-offload" in kinds(diagnosis("--no-strace", *words[:-2], "9", "9"))
-
-
-@needs_lab
-def test_a_sender_below_a_shell_is_seen_with_its_threads_and_ended(tmp_path, diagnosis):
-    words = " ".join(script(tmp_path, SENDS)[1:])
+    text += "for one in (2, 15): signal.signal(one, signal.SIG_IGN)\n"
+    words = " ".join([*script(tmp_path, text + SENDS)[1:-2], "9", "9"])
     made = diagnosis("--no-strace", "--", "sh", "-c", f"{words}; exit 0")
+    assert "no-segmentation-offload" in kinds(made)
     assert made["run"]["threads"]
     assert made["run"]["messages"] > 16
     assert list(processes(str(tmp_path / "sender.py"))) == []
@@ -163,21 +159,6 @@ def test_of_what_a_program_prints_the_first_and_the_last_part_are_kept_and_nothi
         said = output.lines()
     assert (said[0], said[-1]) == ("first", "last")
     assert 1000 < len(said) < 100_000
-
-
-@needs_lab
-def test_empty_datagrams_are_refused(tmp_path, why):
-    words = script(tmp_path, "while True: sock.sendto(b'', to)")
-    check_refused(
-        why("--no-strace", "--json", *words), 1, "sends empty datagrams, which carry no data"
-    )
-
-
-@needs_lab
-def test_a_sender_that_does_not_care_for_ctrl_c_is_ended_all_the_same(tmp_path, diagnosis):
-    ignores = "for one in (2, 15): signal.signal(one, signal.SIG_IGN)\n"
-    made = diagnosis("--no-strace", *script(tmp_path, ignores + SENDS))
-    assert kinds(made) == ["no-segmentation-offload"]
 
 
 @needs_lab
@@ -253,22 +234,6 @@ def test_a_process_in_a_lab_is_seen_whatever_counts_its_packets(tmp_path, diagno
     assert made["run"]["messages"] > 0
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (
-            ["--picture", "nosuch/time.svg", "--", "true"],
-            "there is no folder nosuch for the picture",
-        ),
-        (["--interface", "eth9", "--", "true"], "eth9 may lead out of this machine: say --allow"),
-        (["--interface", "lo", "--", "true", "{host}"], "say where the sender sends to"),
-    ],
-)
-def test_what_cannot_be_is_refused(why, monkeypatch, words, said):
-    monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "lo"), (2, "eth9")])
-    check_refused(why(*words), 2, said)
-
-
 PERF = """#!{python}
 import signal, sys
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
@@ -317,10 +282,11 @@ def test_the_picture_is_light_and_dark_and_says_the_same_in_words(tmp_path, diag
             "try: stream.connect(to)\nexcept TimeoutError: pass",
             "sent something, but no UDP",
         ),
+        ("while True: sock.sendto(b'', to)", "sends empty datagrams, which carry no data"),
     ],
 )
 def test_a_sender_that_fails_or_sends_nothing_there_is_one_line(tmp_path, why, text, words):
-    check_refused(why("--json", *script(tmp_path, text)), 1, words)
+    check_refused(why("--json", "--no-strace", *script(tmp_path, text)), 1, words)
 
 
 @needs_lab
@@ -332,23 +298,17 @@ def test_a_sender_that_goes_on_in_the_background_is_refused_and_ended(tmp_path, 
 
 
 @needs_lab
-def test_a_program_that_is_not_there_is_one_line(why):
-    words = "it cannot be started: ./no-such-sender: No such file or directory\n"
-    check_refused(why("--json", "--", "./no-such-sender"), 1, words)
+def test_an_interrupt_ends_the_sender_too(tmp_path, why, monkeypatch):
+    def follow(sender, spot, process, *until):
+        begun.append(process.poll())
+        raise KeyboardInterrupt
 
-
-@needs_lab
-def test_an_interrupt_ends_the_sender_too(tmp_path):
-    words = script(tmp_path, SENDS)
-    with subprocess.Popen([COMMAND, "why", "--seconds", "600", *words], **PIPES) as process:
-        assert process.stderr is not None
-        assert "how fast it is" in process.stderr.readline()
-        path = str(tmp_path / "sender.py")
-        while not {*processes(path)} & {*below(process.pid)}:
-            time.sleep(0.01)
-        wait_for_the_end_of(below(process.pid), lambda: process.send_signal(signal.SIGINT))
-        assert process.stderr.read().strip() == "spead-tutorial: interrupted"
-    assert process.returncode == 130
+    begun = []
+    monkeypatch.setattr(watching, "_followed", follow)
+    done = why(*script(tmp_path, SENDS))
+    assert (done.returncode, begun) == (130, [None])
+    assert done.stderr.splitlines()[-1] == "spead-tutorial: interrupted"
+    assert list(processes(str(tmp_path / "sender.py"))) == []
 
 
 # ---- The report, of facts made by hand ----
@@ -379,11 +339,16 @@ def looked_at(*threads: ThreadTime, **more: Any) -> facts.Seen:
     return facts.Seen("sender", "a lab", 9216, 2, **{"run": RUN} | usual | more)
 
 
+def whole(words: str) -> str:
+    """Text without its breaks of lines."""
+    return " ".join(words.split())
+
+
 def test_the_report_begins_with_what_to_mend_and_fits_80_columns():
     words = text(looked_at(SLEEPER), (SLEPT, CALLED))
     assert max(map(len, words.splitlines())) <= 80
     assert "\x1b" not in words
-    parts = [" ".join(part.split()) for part in words.split("\n\n")]
+    parts = [whole(part) for part in words.split("\n\n")]
     assert parts[0] == (
         "Mend first: it sleeps in clock_nanosleep, 98 % of the distance to the bare loop; without"
         " that it is about 41 times as fast. sender sends 24 MB/s to a lab: 2 % of the 1200 MB/s of"
@@ -401,27 +366,68 @@ def test_the_report_begins_with_what_to_mend_and_fits_80_columns():
     assert parts[4].startswith("While its calls were looked at, it took 12 times as long.")
 
 
+def gaining(median: float, low: float, high: float, *remedies: str) -> Finding:
+    gain = Gain(median, low, high, remedies, bool(remedies))
+    return dataclasses.replace(SLEPT, gain=gain)
+
+
+def sending(rate: float) -> facts.Run:
+    return dataclasses.replace(RUN, payload_bytes=round(rate * RUN.seconds))
+
+
+def slowed_by(slowed: float | None) -> facts.Seen:
+    return looked_at(account=Account(3.0, (SLEEPER,), slowed))
+
+
+WAITING = ThreadTime(7, "main", True, 3.0, (SEND, Part("core", "", 2.94)))
+SMALL = Finding("small-packets", "Small.", "Larger.", 1, 0.1, CALLED.with_others[1])
+SHARED = Finding("shared-core", "Two threads share a core.", "Give them two.")
+UNRANKED = dataclasses.replace(CALLED, explains=None, cost_s=None, gain=None, with_others=())
+UNSEEN = ("It was dark.",)
+
+
 @pytest.mark.parametrize(
-    ("gain", "first", "words"),
+    ("seen", "found", "words", "not_said"),
     [
-        (Gain(1.02, 1, 1.1, (), False), "loop. sender", "By itself it gains next to nothing."),
-        (Gain(50, 21, 1000, (), False), "at least 21 times", "50 times as fast (at least 21)"),
-        (Gain(123.4, 99, 201, ("x", "y"), True), "; with x and y it is", "120 times as fast (99 "),
+        # A gain is said no better than it is known.
+        (looked_at(SLEEPER), (gaining(1.02, 1, 1.1),),
+         ["to the bare loop. sender", "By itself it gains next to nothing."], ["; without"]),
+        (looked_at(SLEEPER), (gaining(50, 21, 1000),),
+         ["it is at least 21 times", "50 times as fast (at least 21)"], ["1000"]),
+        (looked_at(SLEEPER), (gaining(123.4, 99, 201, "x", "y"),),
+         ["; with x and y it is", "120 times as fast (99 to"], []),
+        # What another finding gains alone is said there only.
+        (looked_at(SLEEPER), (CALLED, SMALL),
+         ["with sendmmsg and larger packets, 4.5", "With larger packets, 4.0 times as fast"],
+         ["with larger packets alone"]),
+        # Threads are shown where more than one matters, and their names do no harm.
+        (looked_at(SLEEPER, HELPER, IDLER), (),
+         ["main (7) sends", "bad [2J name (8) ", "in its own code ▒"], ["\x1b", "gc"]),
+        (looked_at(SLEEPER, IDLER), (), [], ["main", "gc"]),
+        # What could not be seen comes first, and what depends on it has no rank.
+        (looked_at(SLEEPER, unseen=UNSEEN), (SLEPT, UNRANKED),
+         ["It was dark. What has no number below could not be weighed", "1. 98 % of the distance",
+          "- sendto is called for every packet.", "What it gains is not known."], []),
+        (looked_at(unseen=UNSEEN), (UNRANKED,), ["What to mend first is not known."], ["Mend f"]),
+        # Of a fast sender nothing is found, but its time is said.
+        (looked_at(SLEEPER, run=sending(1e9)), (), ["Nothing found.", "unexplained"], []),
+        (looked_at(SLEEPER, run=sending(1e9), unseen=UNSEEN), (),
+         ["Nothing found in what was seen."], []),
+        (looked_at(SLEEPER, run=sending(1e8)), (),
+         ["Most of its time is waiting for a time (clock_nanosleep). A profile says more"], []),
+        # What looking cost is said where it is known.
+        (slowed_by(None), (), [], ["looked at", "slow"]),
+        (slowed_by(1.01), (), ["did not slow it"], ["looked at,"]),
+        (slowed_by(2.5), (), ["While its calls were looked at, it took 2.5 times as long"], []),
+        # Threads that wait for cores make the rate doubtful.
+        (looked_at(WAITING), (), ["quiet machine"], []),
+        (looked_at(WAITING), (SHARED,), [], ["quiet machine"]),
     ],
-)
-def test_a_gain_is_said_no_better_than_it_is_known(gain, first, words):
-    found = dataclasses.replace(SLEPT, gain=gain)
-    said = " ".join(text(looked_at(SLEEPER), (found,)).split())
-    assert first in said.partition("Where")[0]
-    assert words in said
-
-
-def test_what_another_finding_gains_alone_is_said_there_only():
-    small = Finding("small-packets", "Small.", "Larger.", 1, 0.1, CALLED.with_others[1])
-    words = " ".join(text(looked_at(SLEEPER), (CALLED, small)).split())
-    assert "with sendmmsg and larger packets, 4.5" in words
-    assert "with larger packets alone" not in words
-    assert "With larger packets, 4.0 times as fast" in words
+)  # fmt: skip
+def test_the_report_says_what_it_knows_and_no_more(seen, found, words, not_said):
+    said = whole(text(seen, found))
+    assert [one for one in words if one not in said] == []
+    assert [one for one in not_said if one in said] == []
 
 
 @pytest.mark.parametrize("kind", CHAPTERS)
@@ -441,66 +447,13 @@ def test_a_terminal_that_is_narrow_and_has_colours_gets_both(monkeypatch):
 
 
 def test_the_bar_shows_each_second_and_ends_with_what_is_unexplained():
-    whole, *legend = text(looked_at(SLEEPER), ()).split("\n\n")[1].splitlines()[1:]
-    assert whole == "█" * 2 + "▒" * 76 + "·" * 2
+    bar, *legend = text(looked_at(SLEEPER), ()).split("\n\n")[1].splitlines()[1:]
+    assert bar == "█" * 2 + "▒" * 76 + "·" * 2
     assert legend == [
         "█  2 % in calls that send: sendto (1 for a packet)",
         "▒ 95 % waiting for a time: clock_nanosleep (1 for a packet)",
         "·  3 % unexplained",
     ]
-
-
-def test_threads_are_shown_where_more_than_one_matters_and_their_names_do_no_harm():
-    words = text(looked_at(SLEEPER, HELPER, IDLER), ())
-    assert "\x1b" not in words
-    assert "main (7) sends" in words
-    assert "bad [2J name (8) " in words
-    assert "█      in its own code\n" in words  # the others have none
-    assert "gc" not in words
-    assert "main" not in text(looked_at(SLEEPER, IDLER), ())
-
-
-def test_what_could_not_be_seen_is_said_first_and_what_depends_on_it_has_no_rank():
-    unknown = dataclasses.replace(CALLED, explains=None, cost_s=None, gain=None, with_others=())
-    words = text(looked_at(SLEEPER, unseen=("It was dark.",)), (SLEPT, unknown))
-    assert words.startswith("It was dark. What has no number below could not be weighed")
-    assert "\n\n1. 98 % of the distance" in words
-    assert "\n\n- sendto is called for every packet." in words
-    assert "What it gains is not known." in words
-    first = text(looked_at(unseen=("It was dark.",)), (unknown,)).split("\n\n")[1]
-    assert first.startswith("What to mend first is not known.")
-
-
-@pytest.mark.parametrize(
-    ("rate", "unseen", "words"),
-    [
-        (1e9, (), "Nothing found."),
-        (1e9, ("It was dark.",), "Nothing found in what was seen."),
-        (1e8, (), "Most of its time is waiting for a time (clock_nanosleep). A profile says more"),
-    ],
-)
-def test_of_a_fast_sender_nothing_is_found_but_its_time_is_said(rate, unseen, words):
-    run = dataclasses.replace(RUN, payload_bytes=round(rate * RUN.seconds))
-    said = text(looked_at(SLEEPER, run=run, unseen=unseen), ())
-    assert words in " ".join(said.split())
-    assert "unexplained" in said
-
-
-@pytest.mark.parametrize(
-    ("slowed", "words"), [(None, ""), (1.01, "did not slow it"), (2.5, "it took 2.5 times as long")]
-)
-def test_what_looking_cost_is_said_where_it_is_known(slowed, words):
-    account = Account(3.0, (SLEEPER,), slowed)
-    said = " ".join(text(looked_at(account=account), ()).split())
-    assert words in said
-    assert ("looked at" in said) is (slowed == 2.5)
-
-
-def test_threads_that_wait_for_cores_make_the_rate_doubtful():
-    waiting = ThreadTime(7, "main", True, 3.0, (SEND, Part("core", "", 2.94)))
-    assert "quiet machine" in text(looked_at(waiting), ())
-    shared = Finding("shared-core", "Two threads share a core.", "Give them two.")
-    assert "quiet machine" not in text(looked_at(waiting), (shared,))
 
 
 @pytest.mark.parametrize("threads", [(), (SLEEPER, HELPER)])
@@ -516,8 +469,7 @@ def test_json_has_all_and_can_be_read_back(threads):
 @pytest.mark.parametrize("theme", [LIGHT, DARK.narrow()])
 def test_the_picture_has_a_bar_for_each_thread_that_matters(theme):
     recording = Recording(header("why", {}, {}), ())
-    seen = looked_at(SLEEPER, HELPER, IDLER)
-    draw = functools.partial(bars.picture, seen=seen)
+    draw = functools.partial(bars.picture, seen=looked_at(SLEEPER, HELPER, IDLER))
     drawn = render(draw, recording, theme).decode()
     assert "sender: 95 % waiting for a time" in drawn
     assert "main (7): in calls that send 2 %, waiting for a time 95 %, unexplained 3 %" in drawn
