@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""``spead-tutorial check``: what it says of wrong senders, and when it is asked for wrongly."""
+"""``spead-tutorial check``: what it says of wrong senders, and how fast right ones are."""
 
 import json
 import re
