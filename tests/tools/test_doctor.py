@@ -7,7 +7,6 @@ import json
 import os
 import re
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from spead_tutorial.tools import doctor
 from support import ROOT
 from support.labs import probe
 from support.needs import need
+from support.typed import run
 
 
 @pytest.mark.thorough
@@ -31,17 +31,13 @@ def test_a_build_writes_down_its_compiler_and_flags_without_the_builders_folders
     need(compiler)
     flags = "-O2 -funroll-loops -Wall -DX=1 -I/home/me/src -ffile-prefix-map=/home/me=."
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"  # where pip puts ninja
-    subprocess.run(
-        [sys.executable, "-m", "mesonbuild.mesonmain", "setup", str(tmp_path), str(ROOT)],
-        env=os.environ | {"CC": compiler, "CFLAGS": flags, "PATH": path},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
+    environment = os.environ | {"CC": compiler, "CFLAGS": flags, "PATH": path}
+    meson = [sys.executable, "-m", "mesonbuild.mesonmain"]
+    assert run(*meson, "setup", tmp_path, ROOT, env=environment).returncode == 0
     facts = json.loads((tmp_path / "_build.json").read_text())
     name, version = facts["compiler"].split()
-    itself = subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
     assert name == compiler
-    assert version in itself
+    assert version in run(compiler, "--version").stdout
     assert facts["compiler_flags"] == "-std=gnu11 -O3 -O2 -funroll-loops"
 
 
