@@ -35,6 +35,9 @@ from support.typed import Typed, check_refused, run
 
 TINY = ["tour", "--tiny", "--output", "out"]
 
+#: A tour is dozens of processes, and a machine may have other things to do.
+pytestmark = pytest.mark.timeout(300)
+
 #: Has Python believe in a user and a machine whose names are no words of a record, by chance.
 NAMES = """
 import getpass, os, socket
@@ -64,7 +67,8 @@ def toured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Typed]:
     folder, names = tmp_path_factory.mktemp("tour"), tmp_path_factory.mktemp("names")
     (names / "sitecustomize.py").write_text(NAMES)
     environment = os.environ | {"PYTHONPATH": str(names)}
-    return folder, run(sys.executable, "-c", SHORT, *TINY, cwd=folder, env=environment)
+    words = [sys.executable, "-c", SHORT, *TINY]
+    return folder, run(*words, cwd=folder, env=environment, timeout=280)
 
 
 @needs_lab
