@@ -294,6 +294,11 @@ def test_progress_is_shown_where_somebody_looks_and_leaves_nothing(loopback, mon
     assert out.endswith(" \r")
 
 
+def test_a_timeline_is_watched(place):
+    one = notebook.watch(place, pipelined=True, random=False, heaps=4, heap_size=4096)
+    assert len(one.prepare_ns) == 4
+
+
 # ---- What came of it ----
 
 
