@@ -63,25 +63,25 @@ def shown(share: Callable[[], float] | None) -> Iterator[None]:
         yield
         return
     over = threading.Event()
-
-    def watch() -> None:
-        bar = _bar()
-        task = bar.add_task("Sending", total=1.0 if share else None, name="")  # its clock begins
-        if over.wait(PATIENCE_S):
-            return
-        with bar, contextlib.suppress(LabError):
-            ended = False
-            while not ended:
-                ended = over.wait(INTERVAL_S)
-                bar.update(task, completed=share() if share else 0, refresh=True)
-
-    watcher = threading.Thread(target=watch, daemon=True)
+    watcher = threading.Thread(target=_watch, args=(over, share), daemon=True)
     watcher.start()
     try:
         yield
     finally:
         over.set()
         watcher.join()
+
+
+def _watch(over: threading.Event, share: Callable[[], float] | None) -> None:
+    bar = _bar()
+    task = bar.add_task("Sending", total=1.0 if share else None, name="")  # its clock begins
+    if over.wait(PATIENCE_S):
+        return
+    with bar, contextlib.suppress(LabError):
+        ended = False
+        while not ended:
+            ended = over.wait(INTERVAL_S)
+            bar.update(task, completed=share() if share else 0, refresh=True)
 
 
 def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[[], float]:

@@ -106,14 +106,14 @@ def test_every_public_name_of_a_header_of_cpp_is_described(header):
     )
     kinds = r"(?:class|struct|concept|using|inline constexpr [\w:]+|inline [\w:<>]+)"
     names = re.findall(
-        rf"^(?:template <.*> )?(?:\[\[nodiscard\]\] )?{kinds} (\w+)\b(?!::)", code, re.M
+        rf"^(?:template <.*> )?(?:\[\[nodiscard\]\] )?{kinds} (\w+)\b(?!::|;)", code, re.M
     )
     for owner, body in re.findall(r"^(?:class|struct) (\w+)[^;]*?\{\n(.*?)^\};", code, re.M | re.S):
         public = re.sub(r"^  (?:private|protected):.*", "", body, flags=re.M | re.S)
         found = re.findall(r"^    [^ \n~].*?(?<!operator )\b(\w+)\([^;{]*[{;]", public, re.M)
         found = [one for one in found if one.strip("_") == one and one[:4] != "spt_"]
         names += [one for one in found if one not in (*NOT_SHOWN, owner)]
-    assert len(names) > 10 or "namespace" not in code  # it includes others
+    assert names or "namespace" not in code  # it includes others
     assert sorted({*names} - {*words_of(header)}) == []
 
 
