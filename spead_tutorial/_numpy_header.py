@@ -37,7 +37,7 @@ _TOKEN = re.compile(
       | [,:]
       | (?:0|[1-9][0-9]{{0,17}})(?![0-9])
       | True|False
-      | '(?:[ -&(-[\]-~]|{_ESCAPE})*' | "(?:[ !#-[\]-~]|{_ESCAPE})*"
+      | (?P<text> '(?:[ -&(-[\]-~]|{_ESCAPE})*' | "(?:[ !#-[\]-~]|{_ESCAPE})*" )
     )""",
     re.VERBOSE,
 )
@@ -81,7 +81,8 @@ def _evaluated(header: bytes) -> Any:
     while end < len(text):
         token = _TOKEN.match(text, end)
         follows = end > 0 and text[end - 1] not in "[({,:"
-        if token is None or (follows and token["opens"]):  # which would be calls, or indexes
+        # What follows something would be a call or an index, or make a text end elsewhere.
+        if token is None or (follows and (token["opens"] or token["text"])):
             raise ValueError(f"NumPy writes no such thing as at byte {end}")
         end = token.end()
         n_open += bool(token["opens"]) - bool(token["closes"])

@@ -159,8 +159,9 @@ class Readers(ReceiveStream):
             ``reuse_port=True`` by one user share a port (``SO_REUSEPORT``). The kernel chooses a
             socket for each flow, which is what one socket sends, by a hash of its addresses and
             ports, and chooses anew for all when one is opened or closed: open all before anything
-            is sent, and stop the streams when all has come. `port` is what 0 has become, for those
-            that follow.
+            is sent, and stop the streams when all has come. A socket that is read too slowly
+            drops, and no other does. Other programs of the same user can join in, and take a
+            share. `port` is what 0 has become, for those that follow.
 
         Raises
         ------
@@ -175,7 +176,7 @@ class Readers(ReceiveStream):
         Stopped, RuntimeError
             As `add_buffer_reader`.
         """
-        of_port, of_socket, of_group = get_overloads(Readers.add_udp_reader)
+        of_port, of_socket, of_group = _UDP_FORMS
         first = args[0] if args else None
         if isinstance(first, sockets.socket) or "socket" in kwargs:
             self._add_socket(False, **_arguments(of_socket, args, kwargs))
@@ -255,7 +256,7 @@ class Readers(ReceiveStream):
         Stopped, RuntimeError
             As `add_buffer_reader`.
         """
-        of_port, of_acceptor = get_overloads(Readers.add_tcp_reader)
+        of_port, of_acceptor = _TCP_FORMS
         if "acceptor" in kwargs or (args and isinstance(args[0], sockets.socket)):
             self._add_socket(True, **_arguments(of_acceptor, args, kwargs))
         else:
@@ -326,6 +327,12 @@ class Readers(ReceiveStream):
 
 
 # ---- Heaps ----
+
+
+#: How the forms of these are called: looked up once, for what is typed may be forgotten later.
+_UDP_FORMS, _TCP_FORMS = (
+    get_overloads(function) for function in (Readers.add_udp_reader, Readers.add_tcp_reader)
+)
 
 
 class Heap(HeapBase):

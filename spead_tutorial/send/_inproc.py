@@ -38,7 +38,8 @@ class InprocArguments:
         config: StreamConfig | None = None,
     ) -> None:
         self._queues = list(queues)
-        self._open_inproc_stream(thread_pool, self._queues, config or StreamConfig())
+        config = StreamConfig() if config is None else config
+        self._open_inproc_stream(thread_pool, self._queues, config)
 
     @property
     def queues(self) -> Sequence[InprocQueue]:

@@ -232,6 +232,7 @@ def test_an_item_that_is_described_as_before_stays_and_another_replaces_it():
         b"{'descr': '>i2', 'descr': '>i2', 'shape': ()}",
         b"{'descr': '\\d', 'fortran_order': False, 'shape': ()}",
         b"(" * 500,
+        b"""{"descr": '''a',1''', "shape": %b1}#'""" % (b"-" * 20000),  # code behind a text
         b" " * 65536 + NUMPY,
         *(
             b"{'descr': %b, 'fortran_order': False, 'shape': ()}" % descr

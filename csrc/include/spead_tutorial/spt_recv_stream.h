@@ -33,7 +33,7 @@ typedef struct spt_receive_config {
      * The kernel chooses a socket for each flow, which is what one socket sends, by a hash of its
      * addresses and ports, and chooses anew for all when one is opened or closed: heaps that are on
      * their way then may be cut in two. So open all of them before anything is sent, and close them
-     * when all has come.
+     * when all has come. Other programs of the same user can join in, and take a share.
      */
     bool reuse_port;
 } spt_receive_config;
