@@ -186,9 +186,10 @@ class Place(abc.ABC):
 
 
 class Device(Place):
-    """The device of a lab, which counts all that is sent into it; its rate may have a limit.
+    """The device of a lab, which counts all that is sent into it.
 
-    Where the lab has died, as after an interrupt, a function may make it `again`.
+    Its rate may have a limit, `bits_per_s`; by default it has none. Where the lab has died, as
+    after an interrupt, a function may make it `again`.
     """
 
     _lab: Lab
@@ -240,7 +241,8 @@ class Loopback(Place):
     received and what the socket had no room for is all that was sent. The machine's own may be
     used by others meanwhile, so that its counters prove nothing: there is the receiver alone.
 
-    The listener is one of `LISTENERS`. It is at the lab's port, or at any that is free.
+    The listener is one of `LISTENERS`; a slow one reads `SLOW_BYTES_PER_S`. It is on the lab's
+    loopback, at the lab's port; without a lab on the machine's, at `port`, or at any that is free.
     """
 
     def __init__(self, listener: str = "fast", lab: Lab | None = None, port: int = 0) -> None:

@@ -149,7 +149,7 @@ class Result:
     language: str  #: One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
     options: ProgramOptions  #: What it was told.
     status: int  #: Exit status, or minus the signal that ended it.
-    report: Report | None  # what it printed; None where it printed no such thing
+    report: Report | None  #: What it printed; None where it printed no such thing.
     device: str  #: What it sent to: see `Place`.
     kind: str  #: What kind of device that is.
     #: What was counted, and what the program claims; None where nothing counted.
@@ -211,6 +211,7 @@ def run(
 ) -> Result:
     """Run a program to its end, and hold what it says against what others counted.
 
+    Chapter, language and options are as for `command`, which raises what is wrong with them.
     Nothing else may send to the place meanwhile. A program that cannot be told where to send to, as
     chapter 2's, goes to the loopback of the place, and has a receiver there. It is started as
     `command` has it, unless there is a `launch`; ended, and has failed, after `timeout` seconds;

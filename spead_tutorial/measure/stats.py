@@ -57,7 +57,7 @@ def differs(gain: Estimate) -> bool:
 
 
 def median(values: Sequence[float], *, seed: int = 1) -> Estimate:
-    """Estimate the median of values, of which there has to be one, in their unit.
+    """Estimate the median of values, in their unit; without any, that is a ValueError.
 
     The interval is found by resampling, for which random numbers have a `seed`: the same values
     give the same interval.
@@ -95,6 +95,7 @@ def gain(
 
     A ratio after / before is taken within each round, so that what disturbs a whole round cancels.
     Rounds that only one of them has are left out; a ValueError says that they have none in common.
+    The `seed` is as for `median`.
     """
     rounds = [number for number in before if number in after]
     if not rounds:
@@ -105,9 +106,9 @@ def gain(
 def ratio(before: Sequence[float], after: Sequence[float], *, seed: int = 1) -> Estimate:
     """Estimate how many times as large values have become that were not taken in one go.
 
-    It is the ratio after / before of the medians, of one value each at least. What disturbs one of
-    the two as a whole does not cancel here, and no interval shows it: prefer `gain` where there
-    are rounds.
+    It is the ratio after / before of the medians; without values, that is a ValueError. The `seed`
+    is as for `median`. What disturbs one of the two as a whole does not cancel here, and no
+    interval shows it: prefer `gain` where there are rounds.
     """
     middles = median(after, seed=seed).median / median(before, seed=seed).median
     n = min(len(before), len(after))

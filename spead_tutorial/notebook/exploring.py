@@ -83,8 +83,9 @@ def try_memory(place: Place, heap_size: int = 1 << 20, memory: str = "new") -> S
 def try_batches(place: Place, batch: int = 1, heap_size: int = 8192) -> Shown:
     """Send heaps in batches, and say how many calls that took, and how fast it was.
 
-    There are as many batches as 128 heaps make, used in turn, and at least two, so that the number
-    of heaps in flight does not depend on the batch.
+    A call has `batch` heaps, of `heap_size` bytes of samples each. There are as many batches as 128
+    heaps make, used in turn, and at least two, so that the number of heaps in flight does not
+    depend on the batch.
     """
     send = functools.partial(_send_batches, batch=batch)
     n_heaps, in_flight = _BYTES // heap_size, batch * _batches(batch)

@@ -15,7 +15,10 @@ __all__ = ["make_group", "make_heap", "open_stream"]
 
 
 def make_heap(heap_size: int) -> Heap:
-    """Make a heap as programs send them after their first: two values, and no descriptors."""
+    """Make a heap as programs send them after their first: two values, and no descriptors.
+
+    It has `heap_size` bytes of samples, which are zeros.
+    """
     return make_group(heap_size).get_heap(descriptors="none", data="all")
 
 
@@ -31,9 +34,9 @@ def open_stream(
 ) -> Iterator[Any]:
     """Open a stream that sends to the place, with the send buffer that programs ask for.
 
-    Its kind is ``UdpStream`` of `spead_tutorial.send` or of `spead_tutorial.send.asyncio`. It may
-    be without a thread of its own, or have one that is pinned to some cores; the rest is as for
-    `spead_tutorial.send.StreamConfig`.
+    The `target` is another address and port. Its kind is ``UdpStream`` of `spead_tutorial.send` or
+    of `spead_tutorial.send.asyncio`. It may be without a thread of its own, or have one that is
+    pinned to some cores; the rest is as for `spead_tutorial.send.StreamConfig`.
     """
     with contextlib.ExitStack() as stack:
         pool = stack.enter_context(ThreadPool(1, cores)) if thread else None

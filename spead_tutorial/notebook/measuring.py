@@ -252,7 +252,10 @@ def record(
 
 
 def watch(place: Place, *, pipelined: bool, random: bool, **how: Any) -> Timeline:
-    """Send heaps as the programs of chapters 4 and 5 do, and say when each of them was where."""
+    """Send heaps as the programs of chapters 4 and 5 do, and say when each of them was where.
+
+    All but the place is as for ``spead_tutorial.measure.timeline.record``.
+    """
     try:
         return record_timeline(
             place.run, (place.address, place.port), pipelined=pipelined, random=random, **how

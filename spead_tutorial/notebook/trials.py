@@ -61,7 +61,7 @@ class Trial:
     packets: int = 0  #: As with heaps.
     messages: int = 0  #: As with heaps.
     send_calls: int = 0  #: As with heaps.
-    # The packets that arrived; None where it sent to the place, which has no receiver.
+    #: The packets that arrived; None where it sent to the place, which has no receiver.
     arrived: list[bytes] | None = None
     #: When each heap was where, by the names of `spead_tutorial.measure.records.Timeline`; None
     #: where that was not asked for.

@@ -160,13 +160,14 @@ def _check(
 def _send(asked: _Asked, chapter: Chapter) -> str | None:
     """Run a chapter that sends, and return why it is no success."""
     to = None if asked.host is None or asked.port is None else (asked.host, asked.port)
+    link = _link(asked, chapter)
     _check(asked, chapter, asked.lang, to)
     with contextlib.ExitStack() as stack:
         place: Device | Host
         share = None
         if to is None:
             here = stack.enter_context(_lab(chapter, asked.kind, asked.within))
-            place = Device(here, _link(asked, chapter))
+            place = Device(here, link)
             share = progress.share_sent(here, chapter, asked.options)
         else:
             place = Host(*to, allow_real_network=asked.allow_real_network)

@@ -30,9 +30,6 @@ _LINES = {
 _GAP, _HEIGHT, _ROOM, _LOWER_ROOM = 0.3, 2.7, 0.46, 0.9
 _MOST_LABELS = 3
 
-#: By size of packets, of each line the points by size of heaps.
-Found = Mapping[int, Mapping[Series, Mapping[int, facts.Point]]]
-
 
 def receiving(recording: Recording, theme: Theme) -> Drawn:
     """Draw receivers' rates over the size of heaps, for each size of packets."""
