@@ -143,13 +143,16 @@ def built() -> tuple[str, ...]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Result:
-    """A program's run with its report, and whether what it says is so."""
+    """A program's run with its report, and whether what it says is so.
+
+    The `report` is what it printed; None where it printed no such thing.
+    """
 
     chapter: Chapter  #: Whose program it was.
     language: str  #: One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
     options: ProgramOptions  #: What it was told.
     status: int  #: Exit status, or minus the signal that ended it.
-    report: Report | None  #: What it printed; None where it printed no such thing.
+    report: Report | None
     device: str  #: What it sent to: see `Place`.
     kind: str  #: What kind of device that is.
     #: What was counted, and what the program claims; None where nothing counted.

@@ -44,7 +44,11 @@ _PR_SET_THP_DISABLE = 41
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Trial:
-    """What a sender did; made by `try_sender`."""
+    """What a sender did; made by `try_sender`.
+
+    Packets that `arrived` are those of one who sent to a socket; None where it sent to the place,
+    which has no receiver.
+    """
 
     #: Why it did not come to its end, or which call failed unseen; None where all went well. If
     #: there is one, nothing else is known but what it printed.
@@ -61,7 +65,6 @@ class Trial:
     packets: int = 0  #: As with heaps.
     messages: int = 0  #: As with heaps.
     send_calls: int = 0  #: As with heaps.
-    #: The packets that arrived; None where it sent to the place, which has no receiver.
     arrived: list[bytes] | None = None
     #: When each heap was where, by the names of `spead_tutorial.measure.records.Timeline`; None
     #: where that was not asked for.
