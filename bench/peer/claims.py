@@ -29,7 +29,8 @@ _HOW = ("evicted", "flushed")
 
 def parser_of(doc: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options that all of them have."""
-    parser = argparse.ArgumentParser(description=doc)
+    example = f"example, with a socket that a shell cannot make: {PROGRAM}.py spead2 --socket 3"
+    parser = argparse.ArgumentParser(description=doc, epilog=example)
     parser.add_argument("library", choices=["spead_tutorial", "spead2"])
     for option, default, what, about in _NUMBERS:
         parser.add_argument(option, type=int, default=default, metavar=what, help=about)

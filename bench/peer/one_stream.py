@@ -27,7 +27,8 @@ _SO_TIMESTAMPNS = 35  # which the socket module does not know
 
 
 def parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    example = "example: one_stream.py spead2 rate --rate 1e9 127.0.0.1 8888"
+    parser = argparse.ArgumentParser(description=__doc__, epilog=example)
     parser.add_argument("library", choices=["spead_tutorial", "spead2"])
     parser.add_argument("--no-thread", action="store_true", help="a stream without a thread")
     what = parser.add_subparsers(required=True)
