@@ -114,13 +114,12 @@ class Running:
         self._ready = threading.Event()
         self._lines: tuple[list[str], list[str]] = [], []
         pipe = subprocess.PIPE
+        if core is not None:  # before it begins: threads that have begun stay where they are
+            argv = ["taskset", "-c", str(core), *argv]
         try:
             self.process = start(argv, stdout=pipe, stderr=pipe, text=True)
         except OSError as error:
             raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
-        if core is not None:
-            with contextlib.suppress(ProcessLookupError):  # it has ended already
-                os.sched_setaffinity(self.process.pid, {core})  # and so its threads to come
         streams = self.process.stdout, self.process.stderr
         self._readers = [
             threading.Thread(target=self._read, args=(stream, lines), daemon=True)

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is sent to receivers that are measured, and whether what both sides say adds up."""
 
+import os
+import subprocess
+
 import pytest
 
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.delivery import claims, contradiction, failure
 from spead_tutorial.measure.programs import Done
+from spead_tutorial.measure.running import Running
 
 SENT = {"heaps": 10, "packets": 100, "dropped": 0}
 RECEIVED = {"heaps": 10, "packets": 100}
@@ -46,3 +50,11 @@ def test_a_program_that_fails_or_says_nothing_is_a_failure_and_that_heaps_are_mi
     assert wrong(1, 1) == "sender: why"
     assert wrong(-9) == "receiver: it was ended by SIGKILL"
     assert wrong(-40) == "receiver: it was ended by signal 40"
+
+
+def test_a_program_is_on_its_core_before_it_begins():
+    """Threads that have begun stay where they are."""
+    core, argv = max(os.sched_getaffinity(0)), ["grep", "Cpus_allowed_list", "/proc/self/status"]
+    for _ in range(20):
+        with Running(subprocess.Popen, "grep", argv, core=core) as running:
+            assert running.wait().output.split() == ["Cpus_allowed_list:", str(core)]
