@@ -20,6 +20,9 @@ from spead_tutorial.lab.process import end_interrupted
 READY = "listening on"
 _REST_S = 5  # for what a program that has ended had written
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
+_ON_CORE = """import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.execvp(sys.argv[2], sys.argv[2:])"""
 #: How a program is started: as `LabMachine.popen` does it, or ``subprocess.Popen``.
 Start = Callable[..., LabProcess | subprocess.Popen[str]]
 
@@ -115,7 +118,7 @@ class Running:
         self._lines: tuple[list[str], list[str]] = [], []
         pipe = subprocess.PIPE
         if core is not None:  # before it begins: threads that have begun stay where they are
-            argv = ["taskset", "-c", str(core), *argv]
+            argv = [sys.executable, "-I", "-S", "-c", _ON_CORE, str(core), *argv]
         try:
             self.process = start(argv, stdout=pipe, stderr=pipe, text=True)
         except OSError as error:

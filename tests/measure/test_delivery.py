@@ -2,6 +2,7 @@
 """What is sent to receivers that are measured, and whether what both sides say adds up."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -52,9 +53,11 @@ def test_a_program_that_fails_or_says_nothing_is_a_failure_and_that_heaps_are_mi
     assert wrong(-40) == "receiver: it was ended by signal 40"
 
 
-def test_a_program_is_on_its_core_before_it_begins():
-    """Threads that have begun stay where they are."""
-    core, argv = max(os.sched_getaffinity(0)), ["grep", "Cpus_allowed_list", "/proc/self/status"]
+def test_a_program_is_on_its_core_before_it_begins(monkeypatch):
+    """Threads that have begun stay where they are; and no other program is needed for it."""
+    core, grep = max(os.sched_getaffinity(0)), str(shutil.which("grep"))
+    argv = [grep, "Cpus_allowed_list", "/proc/self/status"]
+    monkeypatch.setenv("PATH", "")
     for _ in range(20):
         with Running(subprocess.Popen, "grep", argv, core=core) as running:
             assert running.wait().output.split() == ["Cpus_allowed_list:", str(core)]
