@@ -138,10 +138,12 @@ spt_status spt_stream_send_heaps(spt_stream *stream, const spt_heap_reference *h
                                  spt_error *err)
 {
     SPTI_TRY(check_send(stream, heaps, n_heaps, completion, err));
-    spt_status status = enqueue(stream, heaps, n_heaps, mode, completion, err);
-    if (status == SPT_ERR_QUEUE_FULL && stream->own_pool != NULL) {
-        spti_stream_send_gathered(stream);
-        /* What was in the queue has gone now, unless something holds it up. */
+    spt_error full; /* not err: that is only written when this function fails */
+    spt_status status =
+        enqueue(stream, heaps, n_heaps, mode, completion, stream->own_pool == NULL ? err : &full);
+    if (status != SPT_OK && stream->own_pool != NULL) {
+        if (status == SPT_ERR_QUEUE_FULL)
+            spti_stream_send_gathered(stream); /* there is room now, unless something holds it up */
         status = enqueue(stream, heaps, n_heaps, mode, completion, err);
     }
     if (status != SPT_OK)
@@ -178,13 +180,18 @@ spt_status spt_stream_set_cnt_sequence(spt_stream *stream, uint64_t next, uint64
 static spt_status send_to_all(spt_stream *stream, spt_heap *heap, spt_error *err)
 {
     spt_heap_reference end = {.heap = heap, .cnt = -1, .rate = -1.0};
+    spt_status first = SPT_OK; /* that went wrong; the other receivers are to end */
     SPTI_TRY(spt_stream_flush(stream, -1)); /* for room in the queue */
     for (; end.substream_index < stream->transport->n_substreams; end.substream_index++) {
+        spt_error *wrong = first == SPT_OK ? err : NULL;
         spt_completion sent = {0};
-        SPTI_TRY(spt_stream_send_heaps(stream, &end, 1, SPT_GROUP_SERIAL, &sent, err));
-        SPTI_TRY(spt_stream_wait(stream, &sent, -1, err));
+        spt_status status =
+            spt_stream_send_heaps(stream, &end, 1, SPT_GROUP_SERIAL, &sent, wrong);
+        if (status == SPT_OK)
+            status = spt_stream_wait(stream, &sent, -1, wrong);
+        first = first == SPT_OK ? status : first;
     }
-    return SPT_OK;
+    return first;
 }
 
 spt_status spt_stream_send_end(spt_stream *stream, const spt_flavour *flavour, spt_error *err)

@@ -82,7 +82,7 @@ static spt_status watch_own(spt_thread_pool *pool, int fd, void *name)
 static spt_thread_pool *create(size_t n_threads, spt_error *err)
 {
     spt_thread_pool *pool = calloc(1, sizeof(*pool));
-    pthread_t *threads = calloc(n_threads + 1, sizeof(*threads));
+    pthread_t *threads = calloc(n_threads > 0 ? n_threads : 1, sizeof(*threads));
     if (pool == NULL || threads == NULL) {
         free(threads);
         free(pool);

@@ -242,6 +242,16 @@ TEST_ONCE(a_pool_that_stops_ends_what_is_queued)
     CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_stream_create_memory(pool, &config, &err));
 }
 
+TEST(what_succeeds_says_nothing_of_a_queue_that_was_full)
+{
+    begin(with_heaps(1), 8);
+    for (int i = 0; i < 2; i++) { /* without a thread, the second makes room for itself */
+        spt_error err = {.status = SPT_OK};
+        if (spt_stream_send_heap(stream, heap, &sent[i], &err) == SPT_OK)
+            CHECK_EQUAL(err.status, SPT_OK);
+    }
+}
+
 TEST(polling_gives_completions_in_order_and_announces_them)
 {
     spt_completion many[100] = {0}, *done[7];

@@ -164,6 +164,18 @@ TEST(a_sender_that_waits_at_one_queue_may_go_on_at_another)
     CHECK_EQUAL(spt_stream_wait(stream, &sent[1], -1, NULL), SPT_OK);
 }
 
+TEST(the_end_goes_to_the_other_queues_where_one_has_been_stopped)
+{
+    begin(1, 0);
+    OWN(spt_inproc_queue) other = NEW(spt_inproc_queue_create(0, 0, NULL));
+    spt_inproc_queue *both[] = {queue, other};
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    OWN(spt_stream) stream = NEW(spt_stream_create_inproc(pool, both, 2, &config, NULL));
+    spt_inproc_queue_stop(queue);
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "stopped", spt_stream_send_end(stream, NULL, &err));
+    CHECK_EQUAL(stats_of_sender(stream).packets, 1);
+}
+
 TEST_ONCE(a_queue_refuses_what_does_not_fit_and_says_why)
 {
     begin(2, 100);
