@@ -152,6 +152,8 @@ static void tcp_keep(spti_transport *t, const spti_batch *batch)
 static void tcp_destroy(spti_transport *t)
 {
     tcp_transport *c = (tcp_transport *)t;
+    if (t->fd >= 0 && c->error == 0)
+        (void)send_rest(c); /* of a cancelled heap's packet, if nothing came after it */
     if (t->fd >= 0 && c->is_own)
         shutdown(t->fd, SHUT_WR); /* a child of the process may have it, too */
     if (t->fd >= 0)
@@ -198,17 +200,21 @@ static spt_status make_connection(int *fd, const spt_endpoint *endpoint,
                                   const spt_tcp_config *config, spt_error *err)
 {
     int family = AF_UNSPEC;
-    spt_status status = try_family(fd, endpoint, &family, config, err);
-    if (status != SPT_ERR_SYSTEM || *fd < 0 || err->sys_errno == EINTR)
-        return status;
-    close(*fd);
-    *fd = -1;
-    family = family == AF_INET6 ? AF_INET : AF_INET6;
-    spt_error second;
-    spt_status other = try_family(fd, endpoint, &family, config, &second);
-    if (other == SPT_ERR_SYSTEM && second.sys_errno == EINTR)
-        *err = second; /* a signal came: its caller tries again */
-    return other == SPT_OK ? SPT_OK : status;
+    spt_error first, second;
+    spt_status status = try_family(fd, endpoint, &family, config, &first);
+    if (status == SPT_ERR_SYSTEM && *fd >= 0 && first.sys_errno != EINTR) {
+        close(*fd);
+        *fd = -1;
+        family = family == AF_INET6 ? AF_INET : AF_INET6;
+        spt_status other = try_family(fd, endpoint, &family, config, &second);
+        if (other == SPT_OK)
+            return SPT_OK;
+        if (other == SPT_ERR_SYSTEM && second.sys_errno == EINTR)
+            first = second; /* a signal came: its caller tries again */
+    }
+    if (status != SPT_OK)
+        *err = first;
+    return status;
 }
 
 static spt_status duplicate(int *fd, int given, spt_error *err)

@@ -142,7 +142,9 @@ TEST(names_with_addresses_of_both_kinds_find_who_listens_at_one)
     begin(PAYLOAD);
     spt_endpoint there = {"localhost", begin_receiver(65536)};
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    sender = NEW(spt_stream_create_tcp(pool, &there, &config, NULL, NULL));
+    spt_error err = {.status = SPT_OK};
+    sender = NEW(spt_stream_create_tcp(pool, &there, &config, NULL, &err));
+    CHECK_EQUAL(err.status, SPT_OK); /* nothing of the address where nobody listens */
     send_and_wait(sender, heap, 1);
     END(spt_stream, sender);
     CHECK_EQUAL(take_all_heaps(receiver), 1);
@@ -289,23 +291,46 @@ TEST(all_heaps_fail_once_the_receiver_is_gone)
     }
 }
 
-TEST(after_a_heap_that_is_cancelled_in_the_midst_of_a_packet_the_next_is_found)
+/* Cancel a heap of which the receiver has not read all that was sent. */
+static void cancel_in_the_midst(void)
 {
     enum { LARGE = 1000000 };
-    static uint8_t bytes[2 * SIZE];
     begin(SIZE);
     begin_sender_to_test(LARGE);
-    spt_completion sent[2] = {0};
-    REQUIRE(spt_stream_send_heap(sender, heap, &sent[0], NULL) == SPT_OK);
+    spt_completion sent = {0};
+    REQUIRE(spt_stream_send_heap(sender, heap, &sent, NULL) == SPT_OK);
     while (stats_of_sender(sender).waits == 0)
-        CHECK_EQUAL(spt_stream_wait(sender, &sent[0], 1000000, NULL), SPT_PENDING);
-    spt_stream_cancel(sender, &sent[0]);
+        CHECK_EQUAL(spt_stream_wait(sender, &sent, 1000000, NULL), SPT_PENDING);
+    spt_stream_cancel(sender, &sent);
     CHECK_EQUAL(spt_heap_in_flight(heap), 0);
-    OWN(spt_heap) small = new_heap_of("small", 5);
-    REQUIRE(spt_stream_send_heap(sender, small, &sent[1], NULL) == SPT_OK);
+}
+
+TEST(a_packet_that_was_cut_by_a_cancel_is_sent_to_its_end_with_the_stream)
+{
+    static uint8_t bytes[2 * SIZE];
+    cancel_in_the_midst();
     size_t n = 0, at = 0;
     reader_packet p = {0};
-    while (spt_stream_wait(sender, &sent[1], 0, NULL) == SPT_PENDING) {
+    for (ssize_t got; (got = recv(other, bytes + n, sizeof(bytes) - n, MSG_DONTWAIT)) > 0;)
+        n += (size_t)got;
+    END(spt_stream, sender);
+    for (ssize_t got; (got = recv(other, bytes + n, sizeof(bytes) - n, 0)) > 0;)
+        n += (size_t)got;
+    for (; at < n && reader_read(&p, bytes + at, n - at); at += p.size)
+        ;
+    CHECK_EQUAL(at, n, p.cnt, 1);
+}
+
+TEST(after_a_heap_that_is_cancelled_in_the_midst_of_a_packet_the_next_is_found)
+{
+    static uint8_t bytes[2 * SIZE];
+    cancel_in_the_midst();
+    spt_completion sent = {0};
+    OWN(spt_heap) small = new_heap_of("small", 5);
+    REQUIRE(spt_stream_send_heap(sender, small, &sent, NULL) == SPT_OK);
+    size_t n = 0, at = 0;
+    reader_packet p = {0};
+    while (spt_stream_wait(sender, &sent, 0, NULL) == SPT_PENDING) {
         ssize_t got = recv(other, bytes + n, sizeof(bytes) - n, MSG_DONTWAIT);
         n += got > 0 ? (size_t)got : 0;
     }
