@@ -36,7 +36,7 @@ struct task {
         static std::suspend_never initial_suspend() noexcept { return {}; }
         static std::suspend_always final_suspend() noexcept { return {}; }
         void return_void() {}
-        static void unhandled_exception() { std::abort(); }
+        static void unhandled_exception() { throw; }
     };
     struct destroy {
         void operator()(void *frame) const
@@ -367,6 +367,24 @@ TEST(a_coroutine_is_thrown_what_went_wrong)
     CHECK(!stopped);
     CHECK_EQUAL(stream.poll(), 1);
     CHECK(stopped && waits.done());
+}
+
+static task expect_nothing(spt::stream &stream, state &s)
+{
+    co_await stream.async_send(s.heap);
+}
+
+TEST(what_a_coroutine_throws_comes_out_of_poll_when_all_have_been_resumed)
+{
+    spt::stream_config config = slow();
+    config.poll = true;
+    state s;
+    bool stopped = false;
+    spt::memory_stream stream(spt::no_thread, config);
+    const task throws = expect_nothing(stream, s), waits = expect_stop(stream, s, stopped);
+    stream.stop();
+    CHECK_THROWS(SPT_ERR_STOPPED, "", stream.poll());
+    CHECK(throws.done() && stopped && waits.done());
 }
 
 TEST(a_coroutine_may_be_destroyed_after_its_stream)

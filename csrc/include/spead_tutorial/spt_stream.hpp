@@ -6,6 +6,7 @@
 #include "spead_tutorial/spt_completion.hpp"
 
 #include <array>
+#include <exception>
 
 namespace spt
 {
@@ -177,18 +178,33 @@ class stream : public owner<spt_stream, detail::destroy_stream>
 
     /**
      * Take what is complete from a stream with ``config.poll``, in order of completion, and resume
-     * the coroutines that wait for it, here and now. Without a thread, it also sends.
+     * the coroutines that wait for it, here and now. Without a thread, it also sends. Throws what
+     * the first of them throws out of it, when all have been resumed.
      *
      * :return: How many completions there were.
      */
     std::size_t poll()
     {
         std::size_t n = 0;
+        [[maybe_unused]] std::exception_ptr thrown;
         for (spt_completion *next = nullptr; spt_stream_poll(get(), &next, 1) == 1; n++) {
             /* It may be gone after that. */
-            if (const auto waiter = take_back(*next))
+            const auto waiter = take_back(*next);
+            if (!waiter)
+                continue;
+#ifdef __cpp_exceptions
+            try {
                 waiter.resume();
+            } catch (...) {
+                thrown = thrown ? thrown : std::current_exception();
+            }
         }
+        if (thrown)
+            std::rethrow_exception(thrown);
+#else
+            waiter.resume();
+        }
+#endif
         return n;
     }
 
@@ -209,7 +225,8 @@ class stream : public owner<spt_stream, detail::destroy_stream>
         return filled;
     }
 
-    /** Fill in the times of the last heaps, oldest first; what there is no room for is left out. */
+    /** Fill in the times of the last heaps, oldest first; the newest are left out where
+     * there is no room. */
     [[nodiscard]] std::span<spt_times> timeline(std::span<spt_times> times) const noexcept
     {
         return times.first(spt_stream_timeline(get(), times.data(), times.size()));
