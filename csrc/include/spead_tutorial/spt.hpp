@@ -5,7 +5,8 @@
  * What is ``spt_name`` in C is ``spt::name`` here, and does the same: this header adds no thread,
  * no memory and no copy to it. It uses the words of ``spt.h``, *borrowed*, *copied* and *taken*,
  * and its structures, for all that owns nothing: what cuts a heap into packets without any I/O is
- * used as it is in C. What is not said of a parameter here is said there.
+ * used as it is in C. What is not said of a parameter here is said there; but a
+ * negative time is 0, and does not wait for ever.
  *
  * 1. errors: thrown, or returned where they are nothing special
  * 2. memory that is lent: one value or several, and never a temporary

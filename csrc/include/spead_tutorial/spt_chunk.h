@@ -96,7 +96,7 @@ SPT_API int spt_chunk_ring_space_fd(spt_chunk_ring *ring);
 typedef struct spt_place_data {
     const uint8_t *packet; /**< The heap's first packet that came. */
     size_t packet_size;    /**< Bytes of it. */
-    /** A value for each item that was asked for: that in this packet, or -1 without. */
+    /** A value for each item that was asked for: its immediate in this packet, or -1 without. */
     const int64_t *items;
     /** To be set: the chunk that the heap belongs to; it is refused where this stays negative. */
     int64_t chunk_id;
@@ -109,8 +109,8 @@ typedef struct spt_place_data {
 } spt_place_data;
 
 /**
- * Say where a heap belongs. It is called by the worker, for each heap once, but for the one that
- * ends the stream. What it says is checked: a heap is written nowhere but in its chunk. It
+ * Say where a heap belongs. It is called by the worker, at the first packet of each heap that has
+ * payload. What it says is checked: a heap is written nowhere but in its chunk. It
  * calls no function of a stream that receives, nor of a ring of chunks: their locks are held.
  *
  * :param data: To be read, and filled in.

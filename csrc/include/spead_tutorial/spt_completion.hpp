@@ -109,8 +109,8 @@ class completion
     }
 
     /**
-     * Wait until it is complete. Throws what went wrong, if anything: the text says which heap, and
-     * why.
+     * Wait until it is complete. Throws what went wrong, if anything, once: the text says which
+     * heap, and why.
      *
      * :return: Bytes of SPEAD packets handed over.
      */

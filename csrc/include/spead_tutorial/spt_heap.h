@@ -241,7 +241,7 @@ typedef struct spt_heap spt_heap;
  * Make an empty heap.
  *
  * :param flavour: Copied; ``NULL`` for SPEAD-64-40.
- * :return: The heap, owned by the caller; ``NULL`` where memory is short.
+ * :return: The heap, owned by the caller; ``NULL`` where memory is short, or for no flavour.
  */
 SPT_API SPT_MUST_CHECK spt_heap *spt_heap_create(const spt_flavour *flavour, spt_error *err);
 

@@ -120,7 +120,7 @@ typedef struct spt_received_heap {
      * what came in another packet and was read to there by mistake.
      */
     uint8_t *payload;
-    size_t room;             /**< Bytes of that memory: at least ``length``. */
+    size_t room;             /**< Bytes of that memory, with which it is put back. */
     const spt_range *ranges; /**< What has arrived, in order of place, with gaps in between. */
     size_t n_ranges;         /**< How many ranges there are. */
     /** Item pointers that have arrived, in the order in which they came. */
@@ -417,6 +417,7 @@ SPT_API spt_received_heap *spt_depacketizer_next(spt_depacketizer *d);
  * it is the caller's.
  *
  * :param d: That handed it out.
+ * :param heap: Taken.
  */
 SPT_API void spt_depacketizer_recycle(spt_depacketizer *d, spt_received_heap *heap);
 
@@ -433,7 +434,7 @@ SPT_API void spt_depacketizer_stop(spt_depacketizer *d);
 
 /** Where every packet and every heap went, since the depacketizer was made. */
 typedef struct spt_account {
-    uint64_t packets;            /**< Packets that came: the sum of all that follow. */
+    uint64_t packets;            /**< Packets that came: the sum of ``fates``. */
     uint64_t fates[SPT_N_FATES]; /**< Packets by what became of them: see :c:enum:`spt_fate`. */
     /** Malformed packets by what is wrong with them: see :c:enum:`spt_fault`. */
     uint64_t faults[SPT_N_FAULTS];

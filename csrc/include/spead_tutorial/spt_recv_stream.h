@@ -112,7 +112,8 @@ spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config, spt
  *     ``""`` for any; and the port, 0 for one that the system chooses.
  * :param config: Copied; ``NULL`` for the defaults.
  * :return: ``SPT_OK``; ``SPT_ERR_SYSTEM`` where the port is in use; ``SPT_ERR_ARGUMENT``;
- *     ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``.
+ *     ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``; ``SPT_ERR_BUSY`` after
+ *     :c:func:`spt_recv_stream_start`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp(spt_recv_stream *stream,
                                                           const spt_endpoint *endpoint,
@@ -190,7 +191,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_inproc(spt_recv_stream *st
  *     ADDRESS``, after ``src`` or ``dst`` or neither, joined by ``and``; ``""`` or ``NULL`` for
  *     all. VLANs make no difference.
  * :return: ``SPT_OK``; ``SPT_ERR_SYSTEM`` where it cannot be opened; ``SPT_ERR_ARGUMENT`` for other
- *     files and filters; ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``.
+ *     files and filters; ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``; ``SPT_ERR_BUSY``.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_pcap(spt_recv_stream *stream,
                                                                const char *path, const char *filter,
@@ -200,7 +201,8 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_pcap(spt_recv_stream *
  * Begin to read, for a stream that was made to be started. Readers cannot be added any more then.
  * For others it does nothing.
  *
- * :return: ``SPT_OK``; ``SPT_ERR_STOPPED`` after the stream or its pool has been stopped.
+ * :return: ``SPT_OK``; ``SPT_ERR_STOPPED`` after the stream has ended, or was stopped;
+ *     ``SPT_ERR_SYSTEM`` where a socket cannot be watched.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_start(spt_recv_stream *stream, spt_error *err);
 
@@ -219,6 +221,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_get(spt_recv_stream *stream, i
  * that is the caller's; otherwise it is put back.
  *
  * :param stream: That handed it out.
+ * :param heap: Taken; may be ``NULL``.
  */
 SPT_API void spt_recv_stream_return(spt_recv_stream *stream, spt_received_heap *heap);
 

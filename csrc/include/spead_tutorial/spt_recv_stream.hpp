@@ -26,7 +26,8 @@ class received_heap
   public:
     /** None. */
     received_heap() noexcept = default;
-    /** Hold a heap that was got with a function of C from a stream, and give it back to that. */
+    /** Hold a heap that was got with a function of C from a stream, and give it back to that; none
+     * where ``lent`` is ``nullptr``. */
     received_heap(spt_recv_stream *stream, spt_received_heap *lent) noexcept
         : heap_(lent, give_back{stream})
     {
@@ -79,7 +80,8 @@ using group_item = spt_group_item;
  * The numbers that are an item's value, where they lie.
  *
  * :return: Lent as long as the value is. Throws ``SPT_ERR_ARGUMENT`` for an item without a value,
- *     or of another type, or in another byte order than this machine's, or that lies askew.
+ *     or of another type (complex numbers have none), or in another byte order than this
+ *     machine's, or that lies askew.
  */
 template <element T> [[nodiscard]] std::span<const T> values(const group_item &of)
 {
@@ -352,7 +354,7 @@ class recv_stream : public owner<spt_recv_stream, detail::call<spt_recv_stream_d
     /** A file descriptor to be polled: see :c:func:`spt_recv_stream_fd`. */
     [[nodiscard]] int fd() const noexcept { return spt_recv_stream_fd(get()); }
 
-    /** The UDP port that is received from: see :c:func:`spt_recv_stream_port`. */
+    /** The port that is received from: see :c:func:`spt_recv_stream_port`. */
     [[nodiscard]] int port() const noexcept { return spt_recv_stream_port(get()); }
 
     /** Stop: see :c:func:`spt_recv_stream_stop`. What is finished can still be got. */

@@ -218,7 +218,8 @@ typedef struct spt_inproc_queue spt_inproc_queue;
  *
  * :param max_packets: How many may be in it; 0 for no limit. While it is full, streams that send
  *     to it wait.
- * :param max_bytes: How many bytes these may have; 0 for no limit.
+ * :param max_bytes: How many bytes these may have; 0 for no limit. Not less than a sender's
+ *     ``max_packet_size``, or all of its heaps fail.
  */
 SPT_API SPT_MUST_CHECK spt_inproc_queue *spt_inproc_queue_create(size_t max_packets,
                                                                  size_t max_bytes, spt_error *err);
@@ -331,8 +332,9 @@ typedef enum spt_group_mode {
  * :param completion: Borrowed until complete; not in use.
  * :return: ``SPT_OK``; ``SPT_ERR_QUEUE_FULL`` where ``max_heaps`` leaves no room;
  *     ``SPT_ERR_GROUP`` for no heaps, or a count, a substream or a rate that there is not;
- *     ``SPT_ERR_ARGUMENT`` for a heap that does not fit the packet size; ``SPT_ERR_STOPPED``.
- *     After a failure nothing is borrowed and no heap count was used up.
+ *     ``SPT_ERR_ARGUMENT`` for a heap that does not fit the packet size, or a completion in use;
+ *     ``SPT_ERR_SYSTEM`` with ``EMSGSIZE`` for a ``max_packet_size`` that the transport does not
+ *     take; ``SPT_ERR_STOPPED``. After a failure nothing is borrowed and no heap count was used up.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heaps(spt_stream *stream,
                                                         const spt_heap_reference *heaps,
@@ -369,7 +371,8 @@ SPT_API bool spt_completion_done(const spt_completion *completion);
  * Wait until a completion is complete.
  *
  * :param stream: The stream it was sent with.
- * :param completion: Returned to the caller when complete. One that was never used is complete.
+ * :param completion: Returned to the caller when complete; with ``config.poll``, by
+ *     :c:func:`spt_stream_poll` alone. One that was never used is complete.
  * :param err: If something went wrong, says which heap and why, or ``NULL``.
  * :return: ``SPT_PENDING`` after the time, else the completion's status.
  */
@@ -413,9 +416,10 @@ SPT_API SPT_MUST_CHECK spt_status spt_stream_flush(spt_stream *stream, int64_t t
 /**
  * Give up on a completion: packets that have not been handed over are not sent, and it is complete
  * when this returns; with ``SPT_ERR_CANCELLED``, unless all of them had been, or one has failed.
+ * With ``zero_copy`` this waits for a second at most: a device that is slower may read on.
  *
  * :param stream: The stream it was sent with.
- * :param completion: Returned to the caller.
+ * :param completion: Returned as by :c:func:`spt_stream_wait`.
  */
 SPT_API void spt_stream_cancel(spt_stream *stream, spt_completion *completion);
 
@@ -463,10 +467,10 @@ typedef struct spt_times {
 } spt_times;
 
 /**
- * Copy out the times of the last heaps, oldest first.
+ * Copy out the times that are kept, oldest first.
  *
  * :param times: Filled.
- * :param n: Room in ``times``.
+ * :param n: Room in ``times``; where it is less, the newest are left out.
  * :return: How many were filled in: at most ``config.timeline``.
  */
 SPT_API size_t spt_stream_timeline(spt_stream *stream, spt_times *times, size_t n);
