@@ -48,6 +48,14 @@ static inline void end_fd(int *fd)
     *fd = -1;
 }
 
+/* Whether this machine has an address of IPv6. */
+static inline bool has_ipv6(void)
+{
+    OWN_FD int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in6 it = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    return fd >= 0 && bind(fd, (const struct sockaddr *)&it, sizeof(it)) == 0;
+}
+
 /* That is a long time: what is waited for comes before it has passed. */
 enum { LONG_NS = 2000000000 };
 

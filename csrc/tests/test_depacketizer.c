@@ -574,6 +574,19 @@ TEST(a_place_can_be_given_up_for_another_heap)
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
 /* That they are the same otherwise is asked in test_recv_expected.c. */
+TEST(memory_of_heaps_that_lose_packets_comes_back)
+{
+    begin_counted();
+    counted.most_away = 0;
+    for (uint64_t cnt = 1; cnt < 100; cnt++) {
+        TAKE({cnt, 1000, 500, 100, SPT_PLACED});
+        spt_received_heap *heap = spt_depacketizer_next(d);
+        if (heap != NULL)
+            spt_depacketizer_recycle(d, heap);
+    }
+    CHECK(counted.most_away <= 5);
+}
+
 TEST(a_run_goes_on_where_the_packet_before_ended_up_to_the_last_of_its_heap)
 {
     static made_series parts;
@@ -587,6 +600,11 @@ TEST(a_run_goes_on_where_the_packet_before_ended_up_to_the_last_of_its_heap)
     spti_packet_run run = {parts.bytes + size, size, size, 4, false};
     CHECK_EQUAL(spti_depacketizer_take_run(d, &run), 0);
     TAKE({1, 500, 0, 100, SPT_PLACED});
+    for (size_t i = 0; i < SPTI_PREFIX; i++) { /* what differs in any byte does not go on */
+        parts.bytes[size + i] ^= 1;
+        CHECK_EQUAL(spti_depacketizer_take_run(d, &run), 0);
+        parts.bytes[size + i] ^= 1;
+    }
     CHECK_EQUAL(spti_depacketizer_take_run(d, &run), 3);
     check_no_next();
     run = (spti_packet_run){parts.bytes + 4 * size, size, size, 1, false};

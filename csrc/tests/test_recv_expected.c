@@ -192,7 +192,7 @@ TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
     OWN(spt_thread_pool) pool = new_pool(1);
     each = 5000;
     length = IN_HEAP * each;
-    for (int marked_by_packet = 0; marked_by_packet < 2; marked_by_packet++) {
+    for (size_t marked = 0; marked <= 2; marked++) { /* packets that a mark is of; 0: a heap's */
         OWN(spt_chunk_ring) full = NEW(spt_chunk_ring_create(1, NULL));
         OWN(spt_chunk_ring) empty = NEW(spt_chunk_ring_create(1, NULL));
         spt_chunk chunk = make_chunk(2 * length, 2 * IN_HEAP, 1);
@@ -204,7 +204,7 @@ TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
             .items = &(uint64_t){SPT_ID_HEAP_CNT},
             .n_items = 1,
             .max_chunks = 1,
-            .packet_payload_size = marked_by_packet ? each : 0,
+            .packet_payload_size = marked * each,
             .data_ring = full,
             .free_ring = empty,
         };
@@ -219,8 +219,8 @@ TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
         const uint8_t *data = (uint8_t *)chunk.data + length;
         for (uint64_t i = 0; i < length; i++)
             REQUIRE(data[i] == byte_of(i < length / 2 ? 3 : 1, i));
-        for (int i = 0; i < IN_HEAP; i++)
-            CHECK_EQUAL(chunk.present[IN_HEAP + i], i == 0 || marked_by_packet);
+        for (size_t i = 0; i < IN_HEAP; i++)
+            CHECK_EQUAL(chunk.present[IN_HEAP + i], i < (marked == 0 ? 1 : IN_HEAP / marked));
         END(spt_recv_stream, stream);
         free_chunk(&chunk);
     }

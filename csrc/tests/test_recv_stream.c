@@ -326,7 +326,7 @@ TEST(a_port_is_free_once_the_stream_is_stopped_and_until_then_an_error_says_so)
     CHECK_EQUAL(spt_recv_stream_add_udp(other, &endpoint, NULL, &err), SPT_OK);
     CHECK_EQUAL(spt_recv_stream_port(other), port);
     const char *any[] = {"127.0.0.1", "::1"};
-    for (int i = 0; i < 2; i++) { /* the system chooses another one each time */
+    for (int i = 0; i < 1 + has_ipv6(); i++) { /* the system chooses another one each time */
         endpoint = (spt_endpoint){any[i], 0};
         REQUIRE(spt_recv_stream_add_udp(other, &endpoint, NULL, &err) == SPT_OK);
         CHECK(spt_recv_stream_port(other) > 0 && spt_recv_stream_port(other) != port);
@@ -337,7 +337,7 @@ TEST(a_port_is_free_once_the_stream_is_stopped_and_until_then_an_error_says_so)
 
 TEST(what_cannot_be_is_refused_in_words)
 {
-    static const spt_endpoint nowhere[] = {{"no.such.host.invalid", 8888}, {"", 70000}, {"", -1}};
+    static const spt_endpoint nowhere[] = {{"no such host", 8888}, {"", 70000}, {"", -1}};
     static const spt_endpoint any = {"", 0};
     spt_receive_config too_large = SPT_RECEIVE_CONFIG_DEFAULT;
     too_large.max_size = 70000;

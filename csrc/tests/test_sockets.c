@@ -202,7 +202,7 @@ TEST(heaps_go_to_addresses_and_groups)
     begin();
     CHECK(run_both());
     host = "::1";
-    CHECK(run_both());
+    CHECK(!has_ipv6() || run_both());
     host = "239.255.88.88";
     interface = "127.0.0.1";
     CHECK(run_both());

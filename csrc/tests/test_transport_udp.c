@@ -211,6 +211,10 @@ TEST(each_substream_has_its_endpoint)
 
 TEST(packets_over_ipv6_may_be_longer)
 {
+    if (!has_ipv6()) {
+        SKIP("no IPv6");
+        return;
+    }
     begin_to("::1", 9, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
     SEND(1000, 1000, 65527);
     CHECK_EQUAL(t->max_packet_size, 65527, t->stats.errors, 0, t->stats.gso_messages, 1);
