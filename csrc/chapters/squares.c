@@ -2,10 +2,10 @@
 /* Owns sums of squares, by the best instructions that a processor has for them. Knows no heaps. */
 #include "squares.h"
 
-enum { BLOCK = 65536 }; /* so many squares of 8 bits have a sum of 32 bits */
+enum { BLOCK = 65536 }; /* the sum of so many squares of int8_t fits in 32 bits */
 
-/* A sum of 32 bits is one that the compiler makes of many samples at a time: how many, it decides
- * in each function that this one becomes a part of. */
+/* A sum of 32 bits lets the compiler add many samples at a time: how many depends on the
+ * instructions of the function that this one is inlined into. */
 static inline __attribute__((always_inline)) int64_t sum_blocks(const int8_t *samples, size_t n)
 {
     int64_t sum = 0;

@@ -11,7 +11,7 @@ struct batch {
     spt_completion sent;
 };
 
-/* A heap with both items. It references their values: what they are when it is sent is sent. */
+/* A heap with both items. It refers to their values: they are read when the heap is sent. */
 static spt_heap *make_heap(const uint64_t *timestamp, const int8_t *adc_samples, size_t heap_size,
                            unsigned parts, spt_error *err)
 {
@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         }
         check(spt_stream_send_heaps(stream, batch->heaps, n, SPT_GROUP_SERIAL, &batch->sent, &err),
               &err);
-        batches[0].heaps[0].heap = heap; /* references are copied: it is for the next time */
+        batches[0].heaps[0].heap = heap; /* the call has copied what it was: from now on */
     }
     for (size_t i = 0; i < 2; i++)
         check(spt_stream_wait(stream, &batches[i].sent, -1, &err), &err);

@@ -10,7 +10,7 @@ struct batch {
     spt_completion sent;
 };
 
-/* A heap with both items. It references their values: what they are when it is sent is sent. */
+/* A heap with both items. It refers to their values: they are read when the heap is sent. */
 static spt_heap *make_heap(const uint64_t *timestamp, const int8_t *adc_samples, size_t heap_size,
                            unsigned parts, spt_error *err)
 {

@@ -11,7 +11,7 @@ struct batch {
     spt_completion sent;
 };
 
-/* A heap with both items. It references their values: what they are when it is sent is sent. */
+/* A heap with both items. It refers to their values: they are read when the heap is sent. */
 static spt_heap *make_heap(const uint64_t *timestamp, const int8_t *adc_samples, size_t heap_size,
                            unsigned parts, spt_error *err)
 {
@@ -77,7 +77,7 @@ int main(int argc, char **argv)
         check(spt_stream_send_heaps(stream, batch.heaps, n, SPT_GROUP_SERIAL, &batch.sent, &err),
               &err);
         check(spt_stream_wait(stream, &batch.sent, -1, &err), &err);
-        batch.heaps[0].heap = heap; /* for the next time */
+        batch.heaps[0].heap = heap; /* from now on, without descriptors */
     }
     struct usage used = usage_since(start);
     check(spt_stream_send_end(stream, NULL, &err), &err);

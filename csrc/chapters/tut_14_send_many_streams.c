@@ -13,7 +13,7 @@ struct sender {
     pthread_t thread;
 };
 
-/* A heap with both items. It references their values: what they are when it is sent is sent. */
+/* A heap with both items. It refers to their values: they are read when the heap is sent. */
 static spt_heap *make_heap(const struct sender *s, size_t i, unsigned parts, spt_error *err)
 {
     const spt_variable items[] = {
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     }
     spt_heap *first_heap = make_heap(&senders[0], 0, SPT_ALL, &err);
     struct usage start = usage_now();
-    memset(senders[0].adc_samples, 0, heap_size); /* it has the descriptors: before the others */
+    memset(senders[0].adc_samples, 0, heap_size); /* with the descriptors: before all others */
     spt_completion sent = {0};
     check(spt_stream_send_heap(streams[0], first_heap, &sent, &err), &err);
     check(spt_stream_wait(streams[0], &sent, -1, &err), &err);
@@ -89,7 +89,8 @@ int main(int argc, char **argv)
     for (size_t k = 0; k < n_streams; k++)
         pthread_join(senders[k].thread, NULL);
     struct usage used = usage_since(start);
+    check(spt_stream_set_cnt_sequence(streams[0], n_heaps + 1, 1, &err), &err);
     check(spt_stream_send_end(streams[0], NULL, &err), &err);
     report(&options, streams, n_streams, &used);
-    return 0; /* what the program has goes with it */
+    return 0; /* the kernel frees everything */
 }

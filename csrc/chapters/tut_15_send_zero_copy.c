@@ -21,7 +21,7 @@ static int8_t *allocate(size_t n_bytes, bool small_pages, spt_error *err)
     return memory.data;
 }
 
-/* A heap with both items. It references their values: what they are when it is sent is sent. */
+/* A heap with both items. It refers to their values: they are read when the heap is sent. */
 static spt_heap *make_heap(const uint64_t *timestamp, const int8_t *adc_samples, size_t heap_size,
                            unsigned parts, spt_error *err)
 {
@@ -55,7 +55,7 @@ int main(int argc, char **argv)
         "Chapter 15: a recording that the kernel reads in place, instead of copying it.", "nHpzd",
         (struct options){.packet_size = 9000});
     size_t heap_size = options.heap_size;
-    size_t room = larger(heap_size, 8192); /* the fewer heaps, where they are small */
+    size_t room = larger(heap_size, 8192); /* a small heap counts as this */
     size_t batch_size = smaller(larger(1, 4 * 1024 * 1024 / room), options.n_heaps);
     size_t n_batches = larger(1, 512 * 1024 * 1024 / room / batch_size); /* recorded */
     size_t n_rows = smaller(n_batches * batch_size, options.n_heaps);
@@ -84,12 +84,12 @@ int main(int argc, char **argv)
         spt_heap_reference *heaps = r.heaps + first;
         check(spt_stream_send_heaps(stream, heaps, n, SPT_GROUP_SERIAL, &sent, &err), &err);
         check(spt_stream_wait(stream, &sent, -1, &err), &err);
-        r.heaps[0].heap = heap; /* for the next time */
+        r.heaps[0].heap = heap; /* from now on, without descriptors */
     }
     struct usage used = usage_since(start);
     if (!options.copy)
         tell_of_copies(stream);
     check(spt_stream_send_end(stream, NULL, &err), &err);
     report(&options, &stream, 1, &used);
-    return 0; /* what the program has goes with it */
+    return 0; /* the kernel frees everything */
 }

@@ -112,5 +112,5 @@ int main(int argc, char **argv)
         received += receivers[k].received;
     }
     struct heaps all = heaps_of_all(heaps, n);
-    return report_heaps(&all, "Received %zu heaps\n", received); /* what it has goes with it */
+    return report_heaps(&all, "Received %zu heaps\n", received); /* the kernel frees everything */
 }

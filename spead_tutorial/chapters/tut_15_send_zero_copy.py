@@ -72,7 +72,7 @@ class Recording:
 def main() -> None:
     options = parse_options(__doc__, "nHpzd", Options(packet_size=9000))
     heap_size = options.heap_size
-    room = max(heap_size, 8192)  # the fewer heaps, where they are small
+    room = max(heap_size, 8192)  # a small heap counts as this
     batch_size = min(options.n_heaps, max(1, 4 * 1024 * 1024 // room))
     n_batches = max(1, 512 * 1024 * 1024 // room // batch_size)  # in the recording
     n_rows = min(n_batches * batch_size, options.n_heaps)

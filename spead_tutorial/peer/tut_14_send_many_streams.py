@@ -79,7 +79,7 @@ def main() -> None:
         core = cores[k] if n_streams <= len(cores) else None
         threads.append(threading.Thread(target=sender.send_heaps, args=[core]))
     start = Usage.now()
-    senders[0].adc_samples[0] = 0  # it has the descriptors: before the others
+    senders[0].adc_samples[0] = 0  # with the descriptors: before all others
     senders[0].stream.send_heap(senders[0].first_heap)
     senders[0].first += n_streams
     for thread in threads:
@@ -87,7 +87,7 @@ def main() -> None:
     for thread in threads:
         thread.join()
     used = Usage.now() - start
-    senders[0].stream.send_heap(senders[0].end)
+    senders[0].stream.send_heap(senders[0].end, cnt=options.n_heaps + 1)  # follows the last one
     report(options, used, senders[0].first_heap, senders[0].heap, senders[0].end)
 
 

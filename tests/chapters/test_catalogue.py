@@ -41,7 +41,7 @@ def test_a_program_in_c_or_cpp_is_not_much_longer_than_its_twin(program):
     assert lengths["c"] <= 1.4 * lengths["python"]
     assert lengths["cpp"] <= 1.3 * lengths["python"]
     if program in PROGRAMS:  # which fit on a page
-        assert max(lengths["c"], lengths["cpp"]) <= 95
+        assert max(lengths["c"], lengths["cpp"]) <= 96
 
 
 # ---- All leave to what they share what that does ----

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-// A heap with both items. It references their values: what they are when it is sent is sent.
+// A heap with both items. It refers to their values: they are read when the heap is sent.
 static spt::heap make_heap(const std::uint64_t &timestamp, std::span<const std::int8_t> adc_samples,
                            unsigned parts)
 {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <thread>
 
-// A heap with both items. It references their values: what they are when it is sent is sent.
+// A heap with both items. It refers to their values: they are read when the heap is sent.
 static spt::heap make_heap(const std::uint64_t &timestamp, std::span<const std::int8_t> adc_samples,
                            unsigned parts)
 {
@@ -74,7 +74,7 @@ int main(int argc, char **argv)
     const auto samples = senders[0].row(0, heap_size);
     const spt::heap first_heap = make_heap(senders[0].timestamps[0], samples, SPT_ALL);
     const usage start = usage_now();
-    std::ranges::fill(samples, std::int8_t{0}); // it has the descriptors: before the others
+    std::ranges::fill(samples, std::int8_t{0}); // with the descriptors: before all others
     streams[0].send(first_heap);
     std::vector<std::jthread> threads;
     for (std::size_t k = 0; k < n_streams; k++)
@@ -85,6 +85,7 @@ int main(int argc, char **argv)
         });
     threads.clear(); // and waits for them
     const usage used = usage_since(start);
+    streams[0].set_cnt_sequence(n_heaps + 1, 1); // the stop heap follows the last one
     streams[0].send_end();
     report(options, streams, used);
 }

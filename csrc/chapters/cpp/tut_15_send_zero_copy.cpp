@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-// A heap with both items. It references their values: what they are when it is sent is sent.
+// A heap with both items. It refers to their values: they are read when the heap is sent.
 static spt::heap make_heap(const std::uint64_t &timestamp, std::span<const std::int8_t> adc_samples,
                            unsigned parts)
 {
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
             r.timestamps[first + n] = i * heap_size;
         }
         stream.send(std::span(r.references).subspan(first, n), SPT_GROUP_SERIAL);
-        r.references[0] = r.heaps[0]; // for the next time
+        r.references[0] = r.heaps[0]; // from now on, without descriptors
     }
     const usage used = usage_since(start);
     if (!options.copy)
