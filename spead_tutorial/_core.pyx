@@ -266,7 +266,6 @@ cdef class Heap:
         """
         cdef spt_error err
         cdef spt_item c_item
-        self.check_idle()
         cdef _Value value = _Value(item.to_buffer())
         immediate = item.allow_immediate
         if callable(immediate):
@@ -275,6 +274,7 @@ cdef class Heap:
         c_item.value = value.view.buf
         c_item.length = <size_t>value.view.len
         c_item.allow_immediate = bool(immediate)
+        self.check_idle()  # now: the item's own code may have used the heap
         check(spt_heap_add_item(self.heap, &c_item, &err), &err)
         self.values.append(value)
 
@@ -295,7 +295,6 @@ cdef class Heap:
         cdef spt_error err
         cdef spt_descriptor c
         cdef size_t i
-        self.check_idle()
         raw = descriptor.to_raw(self.flavour)
         cdef bytes name = _text("name", raw.name)
         cdef bytes description = _text("description", raw.description)
@@ -320,6 +319,7 @@ cdef class Heap:
         c.numpy_header = header
         c.format, c.n_format = fields, <size_t>len(format)
         c.shape, c.n_shape = sizes, <size_t>len(shape)
+        self.check_idle()  # now: the descriptor's own code may have used the heap
         check(spt_heap_add_descriptor(self.heap, &c, &err), &err)
 
     def add_start(self):
@@ -342,6 +342,8 @@ cdef bytes _text(str what, object value):
     return text
 
 
+# no_gc_clear: the heap is told when this goes.
+@cython.no_gc_clear
 cdef class PacketGenerator:
     """PacketGenerator(heap, cnt, max_packet_size)
 --
@@ -452,6 +454,8 @@ cdef class HeapReference:
 
     def __init__(self, Heap heap not None, *, cnt=-1, substream_index=0, rate=-1.0):
         heap.check_made()
+        if self.heap is not None:
+            raise RuntimeError("the reference has been made already")
         self.heap = heap
         self.cnt = cnt
         self.substream_index = substream_index
@@ -465,6 +469,8 @@ cdef object NO_RATE = -1.0
 
 cdef int fill_reference(spt_heap_reference *to, Heap heap, object cnt, object substream_index,
                         object rate) except -1:
+    if heap is None:
+        raise RuntimeError("the reference has not been made: call its __init__")
     heap.check_made()
     if cnt is NO_CNT and substream_index is NO_INDEX and rate is NO_RATE:
         to.heap = heap.heap
@@ -532,7 +538,17 @@ cdef class HeapReferenceList:
     def __getitem__(self, index):
         if not isinstance(index, slice):
             raise TypeError("a HeapReferenceList is indexed by slices only")
-        return HeapReferenceList(self.heaps[index])
+        cdef HeapReferenceList found = HeapReferenceList(())
+        cdef size_t i = 0
+        cdef size_t at
+        found.heaps = self.heaps[index]
+        found.n = <size_t>len(found.heaps)
+        found.array = _Array(found.n, sizeof(spt_heap_reference))
+        found.references = <spt_heap_reference *>found.array.memory
+        for at in range(*index.indices(self.n)):
+            found.references[i] = self.references[at]
+            i += 1
+        return found
 
 
 # ---- Thread pool ----
@@ -563,7 +579,7 @@ cdef class HugePages:
 
     Raises
     ------
-    ValueError
+    TypeError, ValueError
         For a size that cannot be.
     MemoryError
         Where there is less.
@@ -655,6 +671,7 @@ cdef class ThreadPool:
 
     def __init__(self, threads=1, affinity=()):
         cdef spt_error err
+        affinity = list(affinity)
         cdef size_t n = len(affinity)
         cdef size_t n_threads = max(0, c_int("threads", threads))
         cdef _Array array = _Array(n, sizeof(int))
@@ -681,6 +698,8 @@ cdef class ThreadPool:
 
     def stop(self):
         """End the threads. What is still queued fails with `Stopped`. May be repeated.
+
+        Streams that receive end; what they have received can still be got.
 
         Raises
         ------
@@ -734,7 +753,8 @@ cdef class InprocQueue:
         How many packets may be in it; 0 for no limit. While it is full, streams that send to it
         wait.
     max_bytes : int
-        How many bytes they may have together; 0 for no limit.
+        How many bytes they may have together; 0 for no limit. Not less than the
+        `StreamConfig.max_packet_size` of those that send to it, or all of their heaps fail.
 
     Raises
     ------
@@ -1000,6 +1020,7 @@ cdef class Stream:
         """
         if self.stream == NULL:
             return self.last_timeline
+        check_generation(self.made)
         cdef size_t size = self.timeline_size
         buffer = bytearray(size * sizeof(spt_times))
         cdef spt_times *times = <spt_times *>PyByteArray_AsString(buffer)
@@ -1016,6 +1037,8 @@ cdef class Stream:
         self.close_if_idle()
 
     cdef int close_if_idle(self) except -1:
+        if self.made != generation:  # a child of the process that made it
+            return 0
         if self.closed and self.in_flight == 0 and self.callers == 0 and self.stream != NULL:
             self.callers = 1
             self.last_stats = self.stats
@@ -1190,7 +1213,9 @@ cdef class SyncStream(Stream):
         OSError
             Where a packet could not be sent: the first error. The rest of the heap's packets have
             been tried. EINVAL for a count, substream or rate out of range, and EMSGSIZE for a
-            packet size beyond what UDP can carry: then nothing was sent.
+            packet size beyond what UDP, or a queue, can carry: then nothing was sent.
+        TypeError
+            For a negative substream, and a count that no integer of 64 bits holds.
         BlockingIOError
             Where other threads have `StreamConfig.max_heaps` heaps in flight; nothing was sent.
         ValueError
@@ -1326,7 +1351,8 @@ cdef class AsyncStream(Stream):
     Heaps are queued at the call, so that the order of the calls is the order in which they are
     sent. Their futures are those of the event loop that runs in the thread of the call; where none
     runs, of ``asyncio.get_event_loop()``, which completes them when it runs. Heaps that are in
-    flight are sent to the end, also when the stream is deleted meanwhile.
+    flight are sent to the end, also when the stream is deleted meanwhile; but not where their
+    event loop ends before: `flush` first.
     """
 
     cdef object loop        # whose reader watches the stream's fd, or None
@@ -1534,6 +1560,8 @@ cdef class AsyncStream(Stream):
         RuntimeError
             Where no event loop runs, and the thread has none or a closed one. Where heaps of
             another one are in flight that runs, or will have to.
+        TypeError
+            For a negative substream, and a count that no integer of 64 bits holds.
         """
         cdef spt_heap_reference reference
         fill_reference(&reference, heap, cnt, substream_index, rate)
@@ -1589,13 +1617,18 @@ cdef class AsyncStream(Stream):
             self.leave()
 
     async def async_flush(self):
-        """Wait until all that was queued before has been sent, and its futures are done."""
+        """Wait until all that was queued before has been sent, and its futures are done.
+
+        Raises
+        ------
+        RuntimeError
+            Where heaps of another event loop are in flight that runs.
+        """
         if self.drained == self.queued:
             return
-        loop = get_running_loop()
-        future = loop.create_future()
+        future = self.create_future()
         self.flushers.append((self.queued, future))
-        self.arrange(loop, False)  # one that has ended left heaps behind
+        self.arrange(self.last_loop, self.elsewhere)  # one that has ended left heaps behind
         await future
 
 

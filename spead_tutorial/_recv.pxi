@@ -97,7 +97,7 @@ cdef object RawDescriptor = None  # of items.py, which is imported when the firs
 cdef enum:
     DESCRIPTOR_ID = 5
     CONTROL_ID = 6
-    MOST_PARTS = 65536  # fields, or dimensions, of a descriptor
+    MOST_PARTS = 65536  # fields and dimensions of a heap's descriptors
 
 
 # no_gc_clear: the allocator has to be there when the payload goes back.
@@ -184,9 +184,10 @@ cdef class HeapBase:
         -------
         list of RawDescriptor
             In the order in which they lie there. What cannot be read is left out, and so is what
-            has more than 65536 fields or dimensions.
+            would be more than 65536 fields and dimensions of all.
         """
         cdef size_t i
+        cdef size_t parts = 0
         cdef spt_received_descriptor c
         cdef list found = []
         global RawDescriptor
@@ -200,7 +201,8 @@ cdef class HeapBase:
             if (spt_received_descriptor_parse(&c, self.payload + self.items[i].offset,
                                               <size_t>self.items[i].length,
                                               self.flavour.bug_compat)
-                    and c.n_format <= MOST_PARTS and c.n_shape <= MOST_PARTS):
+                    and c.n_format + c.n_shape <= MOST_PARTS - parts):
+                parts += c.n_format + c.n_shape
                 found.append(raw_descriptor(&c))
         return found
 
@@ -340,17 +342,15 @@ cdef class ReceiveStream:
     cdef MemoryAllocator allocator
     cdef int made
     cdef list buffers  # that are read from
+    cdef tuple kept  # what streams of chunks use, until no weak reference leads here any more
+    cdef bint is_member  # of a group, which has the stream of C
 
     def __dealloc__(self):
-        self.destroy()
-
-    cdef int destroy(self) except -1:
-        cdef spt_recv_stream *stream = self.stream
+        cdef spt_recv_stream *stream = NULL if self.is_member else self.stream
         self.stream = NULL
         if stream != NULL and self.made == generation:
             with nogil:
                 spt_recv_stream_destroy(stream)
-        return 0
 
     cdef int configure(self, ThreadPool pool, config, spt_recv_config *c) except -1:
         """What all streams have of a configuration."""
@@ -359,6 +359,7 @@ cdef class ReceiveStream:
         c[0] = recv_defaults
         self.pool = pool
         self.allocator = config.memory_allocator
+        self.allocator.check()
         self.buffers = []
         c.heaps.max_heaps = config.max_heaps
         c.heaps.substreams = config.substreams
@@ -521,7 +522,7 @@ cdef class ReceiveStream:
         Raises
         ------
         Stopped
-            After the stream, or its thread pool, has been stopped.
+            After the stream has ended, or its thread pool has been stopped.
         """
         cdef spt_error err
         cdef spt_status status

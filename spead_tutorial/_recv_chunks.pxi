@@ -6,6 +6,8 @@
 
 # ---- Chunks and their rings ----
 
+# no_gc_clear: buffers are to be released, not forgotten.
+@cython.no_gc_clear
 cdef class Chunk:
     """Chunk(*, data=None, present=None, extra=None, chunk_id=-1, stream_id=0)
 --
@@ -464,17 +466,8 @@ cdef class ChunkStream(ReceiveStream):
 
     cdef ChunkRing data_ring, free_ring
     cdef ChunkGroup group  # that owns the stream of C, or None
-    cdef bint is_member
     cdef object place
     cdef size_t n_stats
-
-    def __dealloc__(self):
-        self.destroy()  # before the rings may go
-
-    cdef int destroy(self) except -1:
-        if self.is_member:
-            self.stream = NULL
-        return ReceiveStream.destroy(self)
 
     def _open(self, ThreadPool pool, config, chunk_config, ChunkRing data_ring not None,
               ChunkRing free_ring not None, maxima, ChunkGroup group):
@@ -509,6 +502,7 @@ cdef class ChunkStream(ReceiveStream):
         how.stream_id = config.stream_id
         how.data_ring, how.free_ring = data_ring.ring, free_ring.ring
         self.group, self.is_member = group, group is not None
+        self.kept = (data_ring, free_ring, group, self.place)
         if group is None:
             with nogil:
                 self.stream = spt_recv_stream_create_chunks(c_pool, &c, &how, &err)

@@ -30,6 +30,10 @@ cdef class MemoryAllocator:
         """Say what there is to be said, and has not been."""
         return 0
 
+    cdef int check(self) except -1:
+        """Refuse what another process has made, of which a thread may have a lock."""
+        return 0
+
 
 cdef class MmapAllocator(MemoryAllocator):
     """MmapAllocator(flags=0, prefer_huge=False)
@@ -151,6 +155,7 @@ cdef class MemoryPool(MemoryAllocator):
         if with_threads and self.threads is None:
             raise TypeError("thread_pool is None: leave it and low_water out")
         self.base = MemoryAllocator() if allocator is None else allocator
+        self.base.check()
         self.config.lower = whole("lower", lower)
         self.config.upper = whole("upper", upper)
         self.config.max_free = whole("max_free", max_free)
@@ -173,9 +178,13 @@ cdef class MemoryPool(MemoryAllocator):
     @property
     def stats(self):
         cdef spt_memory_pool_stats c
+        self.check()
         self.tell()
         spt_memory_pool_read_stats(self.pool, &c)
         return MemoryPoolStats(**c)
+
+    cdef int check(self) except -1:
+        return check_generation(self.made)
 
     cdef int tell(self) except -1:
         cdef spt_memory_pool_stats c

@@ -41,6 +41,7 @@ __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
 
 # Smallest id that a group gives to an item that has none.
 _FIRST_FREE_ID = 0x1000
+_MOST_ITEMS = 512  # that heaps may describe, as in C
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -152,7 +153,7 @@ class Descriptor:
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If these do not describe an item.
 
     Notes
@@ -837,7 +838,8 @@ class ItemGroup:
         Raises
         ------
         ValueError
-            Where a descriptor cannot be read, and nothing is taken in; or a value.
+            Where a descriptor cannot be read, or there are more than 512 items, and nothing is
+            taken in; or a value.
 
         Notes
         -----
@@ -870,6 +872,8 @@ class ItemGroup:
                              " the protocol's", raw.id)  # fmt: skip
                 continue
             described = Descriptor.from_raw(raw, heap.flavour)
+            if described.id not in after and len(after) >= _MOST_ITEMS:
+                raise ValueError(f"more than {_MOST_ITEMS} items have been described")
             after.add_item(described.id, *_description(described))
         self._by_id, self._by_name = after._by_id, after._by_name
 

@@ -170,7 +170,7 @@ class StreamConfig(Settings):
     def add_stat(
         self, name: str, mode: StreamStatConfig.Mode = StreamStatConfig.Mode.COUNTER
     ) -> int:
-        """Add a count of your own.
+        """Add a count of your own, which place functions of streams of chunks count in.
 
         Parameters
         ----------
@@ -272,12 +272,14 @@ class ChunkStreamConfig(Settings):
     Parameters
     ----------
     items : iterable of int
-        Ids of the items whose values the place function wants to know.
+        Ids of the items whose values the place function wants to know: immediates.
     max_chunks : int
         Chunks that are filled at a time, at least 1. A newer one pushes out the oldest.
     place : tuple, optional
         The place function: a tuple that begins with a capsule, such as a
-        ``scipy.LowLevelCallable``. It may be left open until a stream is made.
+        ``scipy.LowLevelCallable``, whose signature is ``"void (void *, size_t)"`` or, with user
+        data, ``"void (void *, size_t, void *)"``. The first argument is a record
+        `spead_tutorial.recv.numba.chunk_place_data`. It may be left open until a stream is made.
     max_heap_extra : int
         Bytes that the place function may tell of a heap.
 

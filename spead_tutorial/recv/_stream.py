@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import errno
 import inspect
 import logging
@@ -158,10 +160,11 @@ class Readers(ReceiveStream):
             The first form also has ``reuse_port=False``. Sockets that are opened with
             ``reuse_port=True`` by one user share a port (``SO_REUSEPORT``). The kernel chooses a
             socket for each flow, which is what one socket sends, by a hash of its addresses and
-            ports, and chooses anew for all when one is opened or closed: open all before anything
-            is sent, and stop the streams when all has come. A socket that is read too slowly
-            drops, and no other does. Other programs of the same user can join in, and take a
-            share. `port` is what 0 has become, for those that follow.
+            ports: a heap of one sender stays whole, and a socket may get several flows or none. It
+            chooses anew for all when one is opened or closed, and heaps on their way may be cut in
+            two: open all before anything is sent, and stop the streams when all has come. A socket
+            that is read too slowly drops, and no other does. Other programs of the same user can
+            join in, and take a share. `port` is what 0 has become, for those that follow.
 
         Raises
         ------
@@ -602,6 +605,7 @@ class _Filling(Readers, ChunkStream):
         data, free = rings._made_rings()
         self._open(thread_pool, self._config, self._chunk_config, data, free, modes, group)
         data._streams.append(weakref.ref(self))
+        _filling.add(self)
 
     @property
     def chunk_stream_config(self) -> ChunkStreamConfig:
@@ -625,6 +629,17 @@ class _Filling(Readers, ChunkStream):
                 " last one: %s",
                 new, " was" if new == 1 else "s were", counts["misplaced"],
             )  # fmt: skip
+
+
+_filling: weakref.WeakSet[_Filling] = weakref.WeakSet()
+
+
+@atexit.register
+def _stop_filling() -> None:
+    """Stop them before the interpreter ends, which a place function of Python's would wait for."""
+    for one in list(_filling):
+        with contextlib.suppress(RuntimeError):  # a child of the process that made it
+            one.stop()
 
 
 class ChunkRingStream(_Filling, ChunkRingPair):

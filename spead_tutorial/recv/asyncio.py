@@ -7,6 +7,7 @@ How streams are configured is in `spead_tutorial.recv`.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator
 from typing import Self
 
@@ -27,6 +28,21 @@ async def _readable(loop: asyncio.AbstractEventLoop, fd: int) -> None:
         await ready.wait()
     finally:
         loop.remove_reader(fd)
+
+
+class _Turns:
+    """A lock for each event loop, for those who wait in it."""
+
+    def __init__(self) -> None:
+        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
+        self._locks = weakref.WeakKeyDictionary()
+        self._last: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
+
+    def of(self, loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
+        last = self._last
+        if last is None or last[0] is not loop:
+            last = self._last = (loop, self._locks.setdefault(loop, asyncio.Lock()))
+        return last[1]
 
 
 class Stream(recv.Stream):
@@ -53,8 +69,7 @@ class Stream(recv.Stream):
         super().__init__(thread_pool, config, ring_config)
         self._reads = thread_pool is None
         self._done = 0  # since other tasks had their turn
-        self._turn: asyncio.Lock | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._turns = _Turns()
 
     async def get(self) -> HeapBase:  # type: ignore[override]
         """Wait for the next heap.
@@ -72,9 +87,7 @@ class Stream(recv.Stream):
             Where there will be none any more.
         """
         loop = asyncio.get_running_loop()
-        if self._turn is None or self._loop is not loop:
-            self._turn, self._loop = asyncio.Lock(), loop
-        async with self._turn:
+        async with self._turns.of(loop):
             # Where heaps are always ready, nothing else would have its turn: no timeout, no Ctrl-C.
             if self._done >= _IN_A_ROW:
                 self._done = 0
@@ -118,13 +131,7 @@ class ChunkRingbuffer(recv.ChunkRingbuffer):
 
     def __init__(self, maxsize: int) -> None:
         super().__init__(maxsize)
-        self._turns: tuple[asyncio.Lock, asyncio.Lock] | None = None  # to get, and to put
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def _own_turns(self, loop: asyncio.AbstractEventLoop) -> tuple[asyncio.Lock, asyncio.Lock]:
-        if self._turns is None or self._loop is not loop:
-            self._turns, self._loop = (asyncio.Lock(), asyncio.Lock()), loop
-        return self._turns
+        self._to_get, self._to_put = _Turns(), _Turns()
 
     async def get(self) -> Chunk:  # type: ignore[override]
         """Wait for the next chunk.
@@ -142,7 +149,8 @@ class ChunkRingbuffer(recv.ChunkRingbuffer):
             Where the ring has been stopped, and is empty.
         """
         loop = asyncio.get_running_loop()
-        async with self._own_turns(loop)[0]:
+        async with self._to_get.of(loop):
+            await asyncio.sleep(0)  # where chunks are always ready, nothing else had its turn
             while True:
                 try:
                     return self.get_nowait()
@@ -168,7 +176,7 @@ class ChunkRingbuffer(recv.ChunkRingbuffer):
             For a chunk without data or present, or one that is in a ring.
         """
         loop = asyncio.get_running_loop()
-        async with self._own_turns(loop)[1]:
+        async with self._to_put.of(loop):
             while True:
                 try:
                     return self.put_nowait(chunk)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Any, Protocol
 
 from spead_tutorial import items
 from spead_tutorial._core import Heap
@@ -53,7 +53,8 @@ class HeapGenerator:
     ``item.value`` since; changes inside an array do not make it stale. An item that is replaced in
     the group is a new one. An item without a value has only its descriptor sent.
 
-    A heap counts as sent when it has been filled. If filling it fails, nothing counts as sent.
+    A heap counts as sent when it has been filled. If filling it fails, nothing counts as sent, and
+    it has a part: take a new one.
     """
 
     def __init__(
@@ -184,3 +185,10 @@ class ItemGroup(items.ItemGroup, HeapGenerator):
         items.ItemGroup.__init__(self)
         # A plain reference would make a cycle, and leave the values to the garbage collector.
         HeapGenerator.__init__(self, weakref.proxy(self), descriptor_frequency, flavour)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, which are generators of their own items."""
+        return {name: value for name, value in vars(self).items() if name != "_item_group"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _item_group=weakref.proxy(self))

@@ -69,7 +69,8 @@ class TcpSocket:
         is_socket = isinstance(socket, Socket)
         if not is_socket or socket.type != SOCK_STREAM or socket.family not in families:
             raise TypeError(f"a TCP stream sends through a TCP socket, and not {socket!r}")
-        self._open_tcp_socket(thread_pool, socket.fileno(), config or StreamConfig())
+        config = StreamConfig() if config is None else config
+        self._open_tcp_socket(thread_pool, socket.fileno(), config)
 
 
 async def _connected(
@@ -194,6 +195,5 @@ class TcpArguments(TcpSocket):
         buffer_size: int = _DEFAULT_BUFFER_SIZE,
         interface_address: str = "",
     ) -> None:
-        self._connect_tcp(
-            thread_pool, _only(endpoints), config or StreamConfig(), buffer_size, interface_address
-        )
+        config = StreamConfig() if config is None else config
+        self._connect_tcp(thread_pool, _only(endpoints), config, buffer_size, interface_address)

@@ -74,6 +74,8 @@ class UdpArguments:
         For a ttl out of range.
     OSError
         Where the socket cannot be made, or the one that was given cannot be used.
+    Stopped
+        Where the thread pool has been stopped.
     """
 
     DEFAULT_BUFFER_SIZE: ClassVar[int] = 524288
@@ -99,10 +101,11 @@ def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
 def _parse_socket(
     socket: Socket, endpoints: Endpoints, config: StreamConfig | None = None
 ) -> tuple[Endpoints, StreamConfig, dict[str, Any]]:
-    if socket.type != SOCK_DGRAM:
-        raise TypeError(f"a socket to send with is a UDP socket, and not of type {socket.type!r}")
+    if not isinstance(socket, Socket) or socket.type != SOCK_DGRAM:
+        raise TypeError(f"a socket to send with is a UDP socket, and not {socket!r}")
     fd = operator.index(socket.fileno())
-    return _check_endpoints(endpoints), config or StreamConfig(), {"socket": fd}
+    config = StreamConfig() if config is None else config
+    return _check_endpoints(endpoints), config, {"socket": fd}
 
 
 def _parse_endpoints(
@@ -137,4 +140,5 @@ def _parse_endpoints(
         udp["interface_address"] = interface
     else:
         udp["interface_index"] = whole("interface_index", interface)
-    return checked, config or StreamConfig(), {"buffer_size": buffer_size, "ttl": ttl, **udp}
+    config = StreamConfig() if config is None else config
+    return checked, config, {"buffer_size": buffer_size, "ttl": ttl, **udp}

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Classes derived from the library's, with arguments and attributes of their own."""
 
+import copy
+import gc
 import importlib
+import pickle
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
 
 import spead_tutorial as st
@@ -55,6 +59,7 @@ def test_what_was_not_made_says_so_and_nothing_is_made_twice():
         heap.add_start,
         lambda: heap.repeat_pointers,
         lambda: send.HeapReference(heap),
+        lambda: send.HeapReferenceList([send.HeapReference.__new__(send.HeapReference)]),
         lambda: send.PacketGenerator(heap, 1, 1472),
         lambda: send.BytesStream(st.ThreadPool()).send_heap(heap),
         pool.stop,
@@ -73,6 +78,35 @@ def test_what_was_not_made_says_so_and_nothing_is_made_twice():
             use()
     pool.__init__(1)
     ring.__init__(1)
-    for one, arguments in ((send.Heap(), ()), (pool, (1,)), (ring, (1,))):
+    reference = send.HeapReference(send.Heap()), (send.Heap(),)
+    for one, arguments in ((send.Heap(), ()), (pool, (1,)), (ring, (1,)), reference):
         with pytest.raises(RuntimeError, match="made already"):
             one.__init__(*arguments)
+
+
+def test_what_the_garbage_collector_clears_lets_go():
+    """Also where it is older than what refers to it in a circle."""
+
+    class Box:
+        pass
+
+    heap, data = send.Heap(), bytearray(8)
+    box, chunk = Box(), recv.Chunk(data=data, present=bytearray(1))
+    box.parts = box, send.PacketGenerator(heap, 1, 1472), chunk
+    del box, chunk
+    gc.collect()
+    heap.add_start()
+    data.append(0)
+
+
+def test_a_copy_of_a_group_makes_heaps_of_its_own_items():
+    group, expected = send.ItemGroup(), send.ItemGroup()
+    for one in (group, expected):
+        one.add_item(0x1000, "x", "", (), np.int32, value=1)
+    expected.add_item(0x1001, "y", "", (), np.int32, value=2)
+    wanted = list(send.PacketGenerator(expected.get_heap("all", "all"), 1, 1472))
+    copies = copy.deepcopy(group), pickle.loads(pickle.dumps(group)), copy.copy(group)
+    del group
+    for one in copies:
+        one.add_item(0x1001, "y", "", (), np.int32, value=2)
+        assert list(send.PacketGenerator(one.get_heap("all", "all"), 1, 1472)) == wanted

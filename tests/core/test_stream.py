@@ -69,6 +69,16 @@ def test_a_group_sends_its_heaps_in_the_order_of_its_mode(thread_pool, mode, exp
     assert counts(stream) == expected
 
 
+def test_a_list_of_references_has_what_they_said_when_it_was_made(thread_pool):
+    stream = BytesStream(thread_pool)
+    references = [HeapReference(make_heap(), cnt=cnt) for cnt in range(4)]
+    heaps = spead_tutorial.send.HeapReferenceList(references)
+    for one in references:
+        one.cnt += 10
+    stream.send_heaps(heaps[3:0:-2], GroupMode.SERIAL)
+    assert counts(stream) == [3, 1]
+
+
 def test_substreams_go_to_their_own_endpoints(thread_pool, receiver):
     with udp_socket() as other:
         stream = UdpStream(thread_pool, [receiver.getsockname(), other.getsockname()])
@@ -218,6 +228,8 @@ def test_endpoints_that_are_none_are_refused(thread_pool, endpoints, words):
         (lambda p: to_endpoints(p, [("239.1.1.1", 9)], 0, 1, ttl=1), TypeError),
         (lambda p: to_endpoints(p, [("127.0.0.1", 9)], no_such_argument=1), TypeError),
         (lambda p: p.send.UdpStream(p.ThreadPool(), socket.socket(), [("::1", 9)]), TypeError),
+        (lambda p: p.send.UdpStream(p.ThreadPool(), None, [("::1", 9)]), TypeError),
+        (lambda p: p.send.UdpStream(p.ThreadPool(), [("::1", 9)], {}), TypeError),
     ],
 )
 def test_numbers_that_cannot_be_are_the_error_that_they_are_in_spead2(package, call, error):
@@ -334,6 +346,15 @@ def test_flush_waits_for_all_that_is_queued(thread_pool, receiver):
     assert asyncio.run(later()) > 1000
 
 
+@in_loop
+async def test_a_flush_leaves_its_futures_to_another_loop_that_runs(thread_pool, receiver):
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], slow_config())
+    futures = [stream.async_send_heap(make_heap(100)) for _ in range(2)]
+    with pytest.raises(RuntimeError, match="another event loop"):
+        await asyncio.to_thread(lambda: asyncio.run(stream.async_flush()))
+    assert await futures[0] > 100
+
+
 @pytest.fixture
 def idle_loop():
     """The event loop of this thread, which does not run."""
@@ -409,7 +430,9 @@ def test_the_timeline_tells_when_each_heap_was_sent():
     steps = np.stack([times[name].astype(np.int64) for name in order])
     assert (np.diff(steps, axis=0) >= 0).all()
     assert (np.diff(steps, axis=1) > 0).all()
-    assert BytesStream(None).timeline().shape == (0,)
+    without = BytesStream(None)
+    without.send_heap(make_heap())
+    assert without.timeline().shape == (0,)
 
 
 @pytest.mark.parametrize("missing", [1000, 5000, -1])

@@ -448,6 +448,24 @@ async def test_coroutines_wait_in_turn_and_one_who_is_cancelled_loses_nothing():
         await ring.put(chunks[0])
 
 
+@in_loop
+async def test_other_tasks_have_their_turn_while_there_are_chunks():
+    ring, turned = recv.asyncio.ChunkRingbuffer(1), asyncio.Event()
+    ring.put_nowait(recv.Chunk(data=bytearray(1), present=bytearray(1)))
+    asyncio.get_running_loop().call_soon(turned.set)
+    await ring.get()
+    assert turned.is_set()
+
+
+def test_those_who_wait_have_their_turn_in_each_of_several_loops():
+    turns, loops = recv.asyncio._Turns(), [asyncio.new_event_loop() for _ in range(2)]
+    first, other, again = (turns.of(loops[i]) for i in (0, 1, 0))
+    assert first is again
+    assert first is not other
+    for loop in loops:
+        loop.close()
+
+
 @pytest.mark.parametrize("make_pool", [st.ThreadPool, lambda: None], ids=["pool", "none"])
 @in_loop
 async def test_chunks_of_a_stream_are_awaited(make_pool):

@@ -230,6 +230,24 @@ heap = full.get()
     assert (done.returncode, done.stderr) == (0 if end == "pass" else 3, "")
 
 
+def test_a_program_ends_although_a_place_function_of_pythons_is_asked_for(tmp_path):
+    done = run_script(
+        """
+import sys
+sys.path.insert(0, sys.argv[1])
+from support.chunks import Setup, heap
+setup = Setup(place=lambda said: None)
+for _ in range(4):
+    setup.stream.add_buffer_reader(heap(0) * 100000)
+while setup.stream.stats.heaps < 100:
+    pass
+""",
+        tmp_path,
+        str(ROOT / "tests"),
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 # ---- asyncio ------------------------------------------------------------------------------------
 
 

@@ -120,7 +120,9 @@ def test_values_that_make_no_sense_are_named(own_threads, make, error, words):
         "malloc": lambda _: st.MemoryAllocator(),
         "populated": lambda _: st.MmapAllocator(flags=mmap.MAP_POPULATE),
         "huge": lambda _: st.MmapAllocator(prefer_huge=True),
-        "refilled pool": lambda threads: st.MemoryPool(threads, 1, UPPER, 8, 2, 2),
+        "refilled pool": lambda threads: st.MemoryPool(
+            threads, 1, UPPER, 8, 2, 2, st.MmapAllocator()
+        ),
         "named": lambda threads: st.MemoryPool(thread_pool=threads, **NAMED, allocator=None),
         "pool in a pool": lambda _: st.MemoryPool(1, UPPER, 8, 2, st.MemoryPool(1, UPPER, 8, 8)),
     }.values(),
@@ -234,6 +236,13 @@ def test_a_child_of_the_process_may_let_go_of_arrays_and_pools(own_threads):
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
+            for use in (
+                lambda: pool.stats,
+                lambda: st.MemoryPool(1, UPPER, 1, 1, pool),
+                lambda: new_stream(None, pool),
+            ):
+                with pytest.raises(RuntimeError, match="fork"):
+                    use()
             del array, stream, pool, own_threads
             gc.collect()
             os._exit(0)

@@ -276,6 +276,33 @@ def test_a_heap_that_claims_to_be_large_takes_no_memory_before_it_arrives():
     assert resident_bytes() - before < 1 << 27
 
 
+def test_heaps_that_have_gone_leave_nothing_behind():
+    more = [ref_encode.Inline(0x2000 + i, i) for i in range(100)]
+    data = [ref_encode.one_packet(cnt, b"abc", *more) for cnt in range(80)]
+    of_packets(data)
+    before = resident_bytes()
+    for _ in range(50):  # 22 MB, were their lists of items kept
+        of_packets(data)
+    assert resident_bytes() - before < 1 << 23
+
+
+def test_what_strangers_describe_is_bounded():
+    many = [ref_encode.described(0x1000 + i, b"x%d" % i) for i in range(513)]
+    (heap,), _ = of_packets(ref_encode.encode_heap(many, 1, 60_000))
+    assert len(heap.get_descriptors()) == 513
+    items = st.ItemGroup()
+    with pytest.raises(ValueError, match="more than 512 items"):
+        items.update(heap)
+    assert len(items) == 0
+
+
+def test_fields_of_a_heaps_descriptors_are_bounded_together():
+    fields = (("u", 8),) * 20000
+    many = [ref_encode.Descriptor(0x1000 + i, b"x", b"", b"", fields, ()) for i in range(5)]
+    (heap,), _ = of_packets(ref_encode.encode_heap(many, 1, 60_000))
+    assert [len(one.format) for one in heap.get_descriptors()] == [20000] * 3
+
+
 def test_an_item_group_takes_in_the_immediates_of_an_incomplete_heap():
     number = ref_encode.Descriptor(0x1000, b"x", b"", b"", (("u", 40),), ())
     items = st.ItemGroup()
