@@ -364,6 +364,8 @@ class Helper:
 
     def ended(self, pid: int, status: int) -> None:
         """Write a program's status into the pipe that the caller waits on."""
+        if pid == self.member:
+            self.member = 0
         for token, (program, pipe) in self.programs.items():
             if program.pid == pid:
                 program.returncode = os.waitstatus_to_exitcode(status)
@@ -380,6 +382,8 @@ class Helper:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
             self.ended(*os.waitpid(-1, 0))
+        if not self.member:  # it has ended already, and its number may be another's
+            return
         with contextlib.suppress(OSError):
             os.setpgid(self.member, 0)  # so that its end is not that of the group's last
         with contextlib.suppress(OSError):
@@ -394,14 +398,15 @@ def stay_in(group: int) -> int:
     ends while something in it is stopped (setpgid(2), orphaned groups). So this child ends later.
     """
     parent = os.getpid()
+    # What is sent to the group is not for the child.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     if child := os.fork():
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         with contextlib.suppress(OSError):  # the caller has another terminal since
             os.setpgid(child, group)
         return child
     with contextlib.suppress(BaseException):
         os.closerange(0, 1 << 10)
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
         libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
         while os.getppid() == parent:
             signal.pause()

@@ -49,7 +49,7 @@ class Lab(LabMachine):
         offers. With a receiver, one of `WAYS`: ``"veth"``, which it is by default, or
         ``"loopback"``.
     mtu : int
-        The device's MTU in bytes, which counts from the IP header.
+        The device's MTU in bytes, from 1280 to 65535, which counts from the IP header.
     receiver : bool
         Whether what is sent arrives somewhere: at a second machine, the `receiver`, which has
         that address. By ``"veth"`` it is a namespace of its own at the other end of the
@@ -190,7 +190,7 @@ class Lab(LabMachine):
         Parameters
         ----------
         bits_per_s : int
-            The rate, in which the headers of UDP, IP and the link count.
+            The rate, from 10⁶ to 32·10⁹, in which the headers of UDP, IP and the link count.
 
         Raises
         ------

@@ -200,9 +200,12 @@ def opened(name: str, place: int | None = None) -> Iterator[StayingLab]:
 
 def _read(note: int) -> dict[str, Any]:
     """Read a note; one of which this cannot be said is of no lab that there is."""
-    with os.fdopen(os.dup(note)) as file, contextlib.suppress(ValueError):
+    wrong = (ValueError, TypeError, KeyError)
+    with os.fdopen(os.dup(note)) as file, contextlib.suppress(*wrong):
         facts: dict[str, Any] = json.load(file)
-        return facts
+        there = [{"device", "inode", "path"} <= set(one) for one in facts["networks"]]
+        if isinstance(facts["holder"], int) and all(there):
+            return facts
     return {"holder": 0, "networks": []}
 
 

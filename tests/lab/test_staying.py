@@ -276,9 +276,16 @@ def test_of_a_lab_whose_process_was_killed_it_is_said_what_may_be_left(place, re
 
 def test_what_is_no_lab_gives_way_to_one(place):
     place.mkdir(mode=0o700)
-    (place / "main").touch()
     (place / "other").symlink_to("main")
-    assert here("lab", "down").stdout == "The lab main was gone already.\n"
+    for text in (
+        "",
+        "{}",
+        "[]",
+        '{"holder": 1, "networks": [{}]}',
+        '{"holder": "1", "networks": []}',
+    ):
+        (place / "main").write_text(text)
+        assert here("lab", "down").stdout == "The lab main was gone already.\n"
     up("other")
     assert look("other")["problem"] is None
 
