@@ -107,16 +107,20 @@ def take_interrupts(handler: "Callable[[], None]") -> None:
 
 def interrupted() -> "NoReturn":
     """End the program as Ctrl-C does."""
-    sys.stdout.flush()
-    _end(PROGRAM)
+    try:
+        sys.stdout.flush()
+    finally:  # though nobody reads it any more
+        _end(PROGRAM)
 
 
 def fail(message: object) -> "NoReturn":
     """End the program with one line that says why."""
     _FAILING.acquire()  # and kept: another thread that fails says nothing more
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
-    sys.stdout.flush()
-    os._exit(1)  # as above
+    try:
+        print(f"{PROGRAM}: {message}", file=sys.stderr)
+        sys.stdout.flush()
+    finally:  # though nobody reads it any more
+        os._exit(1)  # as above
 
 
 def run(main: "Callable[[], None] | Callable[[], Coroutine[Any, Any, None]]") -> None:

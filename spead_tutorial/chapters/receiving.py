@@ -150,7 +150,8 @@ def _seconds(text: str) -> float:
 
 def _whole(least: int, most: int, text: str) -> int:
     """A whole number, for argparse."""
-    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+    is_short = len(text) <= len(str(most))  # int() refuses some thousand digits by itself
+    if not (is_short and text.isascii() and text.isdigit() and least <= int(text) <= most):
         raise argparse.ArgumentTypeError(
             f"must be a whole number from {least} to {most}, not {text!r}"
         )

@@ -78,6 +78,17 @@ class Delivery:
         return None if self.accounting.ok else self.accounting.text
 
 
+def _one_core(sender: Chapter, options: ProgramOptions) -> int | None:
+    """Return the core to keep a sender on; None where each of its threads has a core by itself.
+
+    What waits for a link goes on from the core that it was sent on. From two of them, packets come
+    in another order where one is busy, and receivers take them in order.
+    """
+    cores = os.sched_getaffinity(0)
+    apart = "s" in sender.accepted and (options.streams or len(cores)) <= len(cores)
+    return None if apart or options.cores is not None else min(cores)
+
+
 def deliver(
     lab: Lab,
     receiver: Receiver,
@@ -95,9 +106,7 @@ def deliver(
     destination = (lab.address, lab.port) if sender.takes_destination else None
     sending = command(sender, languages[1], options, destination)
     heap_size = options.heap_size or sender.heap_size
-    # What waits for a link goes on from the core that it was sent on. From two of them, packets
-    # come in another order where one is busy, and receivers take them in order.
-    core = min(os.sched_getaffinity(0)) if bits_per_s and options.cores is None else None
+    core = _one_core(sender, options) if bits_per_s else None
     receiving = program(receiver.name, languages[0])
     what = heap_size, str(lab.port), *to_receiver
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())
@@ -209,7 +218,8 @@ def _counts(
     if not (sent and received):
         return found
     found["received_packets"] = received["packets"]
-    found["received_dropped"] = sent["packets"] - received["packets"]
+    # None are missing where others have sent: the failure says so.
+    found["received_dropped"] = max(0, sent["packets"] - received["packets"])
     found["received_heaps"] = received["heaps"]
     if searched:
         found["elapsed_ns"] = sent["sending_ns"]

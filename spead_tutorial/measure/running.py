@@ -20,8 +20,10 @@ from spead_tutorial.lab.process import end_interrupted
 READY = "listening on"
 _REST_S = 5  # for what a program that has ended had written
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
-_ON_CORE = """import os, sys
+_ON_CORE = """import os, signal, sys
 os.sched_setaffinity(0, {int(sys.argv[1])})
+for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
+    signal.signal(number, signal.SIG_DFL)
 os.execvp(sys.argv[2], sys.argv[2:])"""
 #: How a program is started: as `LabMachine.popen` does it, or ``subprocess.Popen``.
 Start = Callable[..., LabProcess | subprocess.Popen[str]]

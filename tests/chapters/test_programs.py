@@ -235,6 +235,28 @@ def test_a_mistake_in_a_python_thread_is_shown_whole_and_ends_the_program(tmp_pa
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
+def test_where_nobody_reads_a_thread_that_prints_ends_the_program(tmp_path):
+    """And not only that thread: the next one to fail would wait for its turn to say so."""
+    script = tmp_path / "unread.py"
+    script.write_text(
+        "from spead_tutorial_run import run\n"
+        "import threading\n"
+        "def main():\n"
+        "    thread = threading.Thread(target=print, args=['x' * 100000])\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        "    print('went on')\n"
+        "run(main)\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    with open(writer, "w") as unread:
+        done = subprocess.run(
+            [sys.executable, script], stdout=unread, stderr=subprocess.PIPE, text=True, timeout=60
+        )
+    assert (done.returncode, done.stderr) == (1, "unread: Broken pipe\n")
+
+
 # ---- Running ----
 
 

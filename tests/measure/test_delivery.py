@@ -7,9 +7,11 @@ import subprocess
 
 import pytest
 
+from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.measure import delivery
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.delivery import claims, contradiction, failure
-from spead_tutorial.measure.programs import Done
+from spead_tutorial.measure.programs import Done, ProgramOptions
 from spead_tutorial.measure.running import Running
 
 SENT = {"heaps": 10, "packets": 100, "dropped": 0}
@@ -51,6 +53,25 @@ def test_a_program_that_fails_or_says_nothing_is_a_failure_and_that_heaps_are_mi
     assert wrong(1, 1) == "sender: why"
     assert wrong(-9) == "receiver: it was ended by SIGKILL"
     assert wrong(-40) == "receiver: it was ended by signal 40"
+
+
+@pytest.mark.parametrize(
+    ("number", "options", "kept"),
+    [
+        ("6", ProgramOptions(), 1),
+        ("6", ProgramOptions(cores="1,2"), None),
+        ("14", ProgramOptions(), None),  # it has a thread for each core, which stays there
+        ("14", ProgramOptions(streams=3), 1),
+    ],
+)
+def test_behind_a_link_a_sender_is_kept_on_a_core(monkeypatch, number, options, kept):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1, 2})
+    assert delivery._one_core(find_chapter(number), options) == kept
+
+
+def test_where_others_send_too_none_are_said_to_be_missing():
+    received = {**RECEIVED, "packets": 101}
+    assert delivery._counts(SENT, received, searched=False)["received_dropped"] == 0
 
 
 def test_a_program_is_on_its_core_before_it_begins(monkeypatch):
