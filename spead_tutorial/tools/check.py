@@ -84,8 +84,11 @@ def check(
     if program is None:
         raise click.UsageError("say which program: my_sender.py; or --skeleton, to begin one")
     receives = isinstance(exercise, ReceiverExercise)
-    if program.suffix == ".c" and receives:
-        raise click.UsageError("a program that receives has to be in Python: my_receiver.py")
+    if program.suffix not in ((".py",) if receives else (".py", ".c")):
+        which = "receives has to be in Python: my_receiver.py"
+        if not receives:
+            which = "sends has to be in Python or C: my_sender.py, my_sender.c"
+        raise click.UsageError(f"a program that {which}")
     rounds = rounds or (_SEARCHES if receives else _ROUNDS)
     with tempfile.TemporaryDirectory() as folder:
         made = program.resolve()

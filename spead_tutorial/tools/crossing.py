@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import functools
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -112,7 +113,8 @@ def _pass_on(_: str, line: str, is_trouble: bool) -> None:
 
 
 def _end_with_input(process: LabProcess | subprocess.Popen[str]) -> None:
-    sys.stdin.read()
+    while os.read(0, 1 << 16):  # not by sys.stdin, whose lock it would have when Python ends
+        pass
     process.send_signal(signal.SIGINT)  # it says what has come
     try:
         process.wait(_PATIENCE_S)

@@ -189,8 +189,9 @@ def _link(asked: _Asked, sender: Chapter) -> int | None:
     if asked.rate is None:
         return None
     if not sender.takes_destination:
+        other = "6" if sender is asked.chapter else "--from 6"
         raise click.UsageError(
-            f"chapter {sender.number} sends over loopback, without --rate: take another (6)"
+            f"chapter {sender.number} sends over loopback, without --rate: take {other}"
         )
     return round(8e6 * float(asked.rate))
 

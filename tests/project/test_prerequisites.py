@@ -109,7 +109,8 @@ def test_all_that_is_missing_is_one_command_of_the_system(
     monkeypatch.setattr(platform, "freedesktop_os_release", lambda: SYSTEMS[system])
     monkeypatch.setattr(script, "missing", lambda: lacks)
     said = says(script, monkeypatch)
-    assert f"the machine lacks {script.WORDS[lacks[0]]}" in said
+    first = {"environments": "ensurepip", "headers": "Python.h", "library": "the C library's"}
+    assert f"the machine lacks {first[lacks[0]]}" in said
     assert f". Type: {SUDO}{command}" in said
     assert "\n" not in said
     # The README asks for these, and for make: without that, nobody would say anything.

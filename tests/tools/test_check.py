@@ -65,8 +65,10 @@ def test_of_a_wrong_sender_one_line_says_what_is_wrong_first(tmp_path, check, ol
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"spead-tutorial: {words}\n"
     if old != START:
-        facts = json.loads(check("10", program, "--json").stdout)
-        assert (facts["chapter"], facts["right"], facts["fault"]) == (10, False, words)
+        done = check("10", program, "--json")
+        facts = json.loads(done.stdout)
+        assert (done.returncode, facts["chapter"], facts["right"]) == (1, 10, False)
+        assert facts["fault"] == words
 
 
 @needs_lab

@@ -48,9 +48,11 @@ def running() -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """The command as a process that listens, and its address."""
     host = own_address()
     with subprocess.Popen([COMMAND, "recv", f"{host}:{PORT}"], **PIPES) as process:
-        assert "listening" in process.stdout.readline()
-        yield host, process
-        process.kill()
+        try:
+            assert "listening" in process.stdout.readline()
+            yield host, process
+        finally:
+            process.kill()
 
 
 @pytest.fixture
@@ -224,8 +226,7 @@ def test_what_was_captured_is_described_shown_and_accounted_for(here, tmp_path):
 def test_interrupted_it_prints_the_account_and_ends_as_all_commands_do(running, number):
     host, process = running
     send_to(host, whole(1)[0])
-    while "heap 1" not in process.stdout.readline():
-        pass
+    assert any("heap 1" in line for line in iter(process.stdout.readline, ""))
     process.send_signal(number)
     out, errors = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, "Traceback" in errors) == (128 + number, False)

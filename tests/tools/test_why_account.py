@@ -31,7 +31,7 @@ from support.labs import needs_lab, open_lab
 
 PRICES = Prices(fault_s=2e-7, cleared_s=5e-8)
 SENDTO = Call("sendto", 1000, 2e-6, sends=True)
-NUMBERS = {0: "read", 7: "poll", 202: "futex", 230: "clock_nanosleep", 271: "ppoll"}
+NUMBERS = {0: "read", 7: "poll", 202: "futex", 230: "clock_nanosleep", 270: "pselect6"}
 
 
 def thread(tid: int = 1, name: str = "main", **facts: Any) -> Thread:
@@ -117,7 +117,7 @@ def meanwhile(*looks: tuple[str, int], call: str = "futex") -> Wait:
         (meanwhile(("timed", 20)), 1000, {}, 0, {"sleep": 0.4}),
         (meanwhile(("timed", 10)), 1000, {}, 0, {"sleep": 0.1, "thread": 0.3}),
         # One that sleeps and works in turns is waited for in both.
-        (meanwhile(("timed", 15), ("running", 5), call="ppoll"), 1000, {"user_s": 0.0}, 0,
+        (meanwhile(("timed", 15), ("running", 5), call="pselect6"), 1000, {"user_s": 0.0}, 0,
          {"sleep": 0.3, "thread": 0.1}),
         # One that sleeps more seldom does not wake the sender.
         (meanwhile(("timed", 40)), 1000, {"user_s": 0.0, "voluntary": 20}, 0, {"thread": 0.4}),
@@ -207,6 +207,8 @@ def test_of_a_receiver_all_that_read_count_or_the_busiest_where_that_was_not_see
         ("7 0x5 0x1 0xffffffffffffffff 0x0 0x0 0x0 0x7ffe 0x7f00", ("poll", False)),
         ("7 0x5 0x1 0x64 0x0 0x0 0x0 0x7ffe 0x7f00", ("poll", True)),
         ("230 0x0 0x0 0x7ffc 0x7ffc 0x0 0x0 0x7ffc 0x7f03", ("clock_nanosleep", True)),
+        ("270 0x1 0x0 0x0 0x0 0x0 0x0 0x7ffe 0x7f00", ("pselect6", False)),
+        ("270 0x1 0x0 0x0 0x0 0x7ffe5 0x0 0x7ffe 0x7f00", ("pselect6", True)),
         ("9999 0x0 0x0 0x0 0x0 0x0 0x0 0x7ffc 0x7f03", ("call 9999", False)),
     ],
 )

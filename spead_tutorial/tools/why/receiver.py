@@ -70,7 +70,11 @@ def watch(
         under = instruments.strace(str(written), (), None) if trace else None
         if under is not None:
             say(f"Watching {program.name}: its calls")
-            with Program(argv, spot, under) as program:
+            # Where strace may not trace, that is among what is not known.
+            with (
+                contextlib.suppress(click.ClickException, OSError),
+                Program(argv, spot, under) as program,
+            ):
                 traced = _traced(program, rate, written)
     say(f"Watching {program.name}: what its threads do")
     with Program(argv, spot) as program:

@@ -63,7 +63,8 @@ def look(pids: Sequence[int]) -> Look | None:
     for pid in pids:
         with contextlib.suppress(OSError):  # it has ended, or is another user's
             for tid in os.listdir(f"/proc/{pid}/task"):
-                with open(f"/proc/{pid}/task/{tid}/syscall") as file:
+                one = f"/proc/{pid}/task/{tid}/syscall"
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(one) as file:
                     found[int(tid)] = doing(file.read())
     return found or None
 
