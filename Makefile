@@ -1,11 +1,12 @@
 # Each target is one or two commands that a person could type.
 # `make test PYTHON=python3.13` chooses the interpreter; it gets an environment of its own.
 
-PYTHON ?= python3
-VENV ?= $(if $(filter-out python3,$(PYTHON)),.venv-$(notdir $(PYTHON)),.venv)
+# Only what is said to make counts, not what the environment calls so: `clean` removes the folders.
+PYTHON = python3
+VENV = $(if $(filter-out python3,$(PYTHON)),.venv-$(notdir $(PYTHON)),.venv)
 BIN := $(VENV)/bin
-BUILD ?= build
-SEALED := $(BIN)/python .ci/sealed.py
+BUILD = build
+SEALED := SPEAD_TUTORIAL_SITE=$(BUILD)/site $(BIN)/python .ci/sealed.py
 # One worker more than there are cores, for many tests wait.
 JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 # Where the site is published, and how many tags beside this tree: CI says the real ones.
@@ -51,7 +52,7 @@ tour-site: setup
 	@rm -rf results/tour/jupyter_execute # what myst-nb leaves beside a site
 
 test: $(BIN)/.browser ## all tests but those that take long: every part is run, also after one has failed
-	@failed=0; \
+	@trap 'exit 130' INT; failed=0; \
 	$(MAKE) --keep-going --jobs=2 test-c docs || failed=1; \
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal || failed=1; \
 	$(MAKE) test-notebooks || failed=1; \
@@ -91,8 +92,8 @@ ASAN := -Db_sanitize=address,undefined -Db_lundef=false # by its name, for it ha
 # The core by itself, built into a folder with options, and tested; what was skipped says so.
 define meson-test
 $(WITH) meson setup --werror $(if $(wildcard $(1)/build.ninja),--reconfigure) $(2) $(1)
-$(WITH) meson test -C $(1) --print-errorlogs
-@grep '^skipped: ' $(1)/meson-logs/testlog.txt || true
+$(WITH) $(SEALED) meson test -C $(1) --print-errorlogs
+@grep -E '^skipped: |# SKIP ' $(1)/meson-logs/testlog.txt || true
 endef
 
 test-c: setup
@@ -119,8 +120,9 @@ packages: setup ## the source package and this machine's wheel, into build/packa
 	$(BIN)/python -P -m build --outdir $(BUILD)/packages
 
 $(BIN)/.browser: $(BIN)/.installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[browser]'
-	@touch $@
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[browser]' && touch $@ \
+	  || { echo >&2 "The site is not tried in a browser: Playwright could not be installed."; \
+	  test "$$SPEAD_TUTORIAL_BROWSER" != required; }
 
 test-docs: $(BIN)/.browser docs ## the site alone, in a browser
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal tests/site/browser
@@ -159,6 +161,7 @@ lint-ruff-format:
 lint-clang-format:
 	@clang-format --dry-run --Werror $(CHECKED_C)
 lint-clang-tidy: # it comes with the compiler, if at all; .clang-tidy says what it looks for
+	@command -v clang-tidy >/dev/null || echo "skipped: clang-tidy is missing: apt install clang-tidy"
 	! command -v clang-tidy >/dev/null || clang-tidy --quiet $$(find csrc -name '*.cpp') -- -std=c++20 $(TIDY_C)
 	! command -v clang-tidy >/dev/null || clang-tidy --quiet --checks='-*,readability-function-cognitive-complexity' \
 	  $$(find csrc -name '*.c') -- -std=c11 -I$(CURDIR)/csrc/src $(TIDY_C)
@@ -185,4 +188,4 @@ fuzz: $(BIN)/.checkers # from the inputs of csrc/fuzz/corpus on
 	$(BIN)/python .ci/fuzz.py $(BUILD)/fuzz 30
 
 clean: ## remove what was built, and the environment
-	rm -rf $(BUILD) $(VENV)
+	rm -rf "$(BUILD)" "$(VENV)" docs/notebooks

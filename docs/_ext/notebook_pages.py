@@ -41,6 +41,8 @@ def copy(app: Sphinx) -> None:
     """Put into the site's folder the notebooks that are not there as they are now."""
     target = Path(app.srcdir, _FOLDER)
     target.mkdir(exist_ok=True)
+    for old in {path.stem for path in target.glob("*.ipynb")} - {*notebooks.names(_SOURCES)}:
+        (target / f"{old}.ipynb").unlink()
     for name in notebooks.names(_SOURCES):
         file = f"{name}.ipynb"
         notebook = nbformat.reads(led_to_files((_SOURCES / file).read_text()), 4)

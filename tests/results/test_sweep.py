@@ -214,6 +214,10 @@ def test_of_several_peers_the_first_that_the_recording_has_is_drawn():
 def test_sizes_above_the_largest_are_left_out_of_lines_titles_and_words():
     few = dataclasses.replace(AFTER, largest=512 * KIB)
     drawn = draw(few, example("sweep"))
-    assert [x for x, _ in lines(drawn.figure, C)[COLOURS["c"]]] == [8 * KIB, 64 * KIB, 512 * KIB]
+    xs, ys = zip(*lines(drawn.figure, C)[COLOURS["c"]], strict=True)
+    assert xs == (8 * KIB, 64 * KIB, 512 * KIB)
+    assert ys == pytest.approx((2600, 4300, 6000), rel=1e-3)
+    dots = [one for one in drawn.figure.axes[C].lines if one.get_linestyle() == "None"]
+    assert sum(len(one.get_xdata()) for one in dots) == 3 * 3 * 7  # series, sizes, samples
     assert "4 MiB" not in drawn.words
     assert "4 MiB" not in drawn.title

@@ -152,6 +152,8 @@ def _write(axis: Axes, y: float, low: float, high: float, words: str, theme: The
     if (axis.get_xlim()[1] - high) * inches < needed:
         end, shift, align = (low, -6, "right") if low * inches > needed else (0, 3, "left")
     look: dict[str, Any] = {"ha": align, "va": "center_baseline", "color": theme.text, "zorder": 4}
+    if not end:  # the line of the interval is behind it
+        look["bbox"] = {"facecolor": theme.background, "alpha": 0.8, "pad": 0.5, "linewidth": 0}
     write(axis, words, (end, y), (shift, 0), fontsize=FAINT, **look)
 
 

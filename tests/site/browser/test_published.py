@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import urllib.request
@@ -55,7 +56,9 @@ def published(tmp_path_factory):
     folder = top / path.strip("/")
     folder.mkdir(parents=True, exist_ok=True)
     archive = tmp_path_factory.mktemp("artifact") / "artifact.tar"
-    subprocess.run(TAR.format(archive, made).split(), check=True)
+    subprocess.run(
+        shlex.split(TAR.format(shlex.quote(str(archive)), shlex.quote(str(made)))), check=True
+    )
     subprocess.run(["tar", "-xf", archive, "-C", folder], check=True)
     with_another_version(folder, path)
     with serving(top, folder / "404.html") as url:

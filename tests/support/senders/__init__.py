@@ -39,8 +39,8 @@ _TOOLS = {
     "java": ("java", ("javac", "java"), "javac -d {folder} {shared} {source}",
              "java -cp {folder} {name}"),
     "javascript": ("javascript", ("node",), "", "node {source}"),
-    "python": ("python", (), "", f"{sys.executable} {{source}}"),
-    "spead2": ("python", (), "", f"{sys.executable} {{source}}"),
+    "python": ("python", (), "", "{python} {source}"),
+    "spead2": ("python", (), "", "{python} {source}"),
 }  # fmt: skip
 LANGUAGES = tuple(_TOOLS)
 
@@ -117,6 +117,7 @@ def _words(sender: Planted, pattern: str, folder: Path) -> list[str]:
     source = sender.source or HERE
     shared = next(source.parent.glob(f"[sS]ending{source.suffix}"), "")
     names = {"source": source, "shared": shared, "folder": folder, "name": source.stem}
+    names["python"] = sys.executable
     words = [word.format(**names, program=folder / source.stem) for word in pattern.split()]
     return [*map(_tool, words[:1]), *filter(None, words[1:])]
 
