@@ -3,7 +3,7 @@
 
 A notebook opens a lab, measures some programs there, and shows what came of it:
 
->>> from spead_tutorial import notebook, plots  # doctest: +SKIP
+>>> from spead_tutorial import notebook  # doctest: +SKIP
 >>> place = notebook.open_place()  # doctest: +SKIP
 The lab is open: packets go to dummy1 and nowhere else.
 >>> before, after = notebook.Run("6"), notebook.Run("8")  # doctest: +SKIP

@@ -112,7 +112,7 @@ class Run:
 
     #: A chapter's number, or the name of a program: ``"10"``, ``"tut_10_send_more_heaps"``.
     chapter: str
-    language: str = "python"  #: ``"python"`` or ``"c"``.
+    language: str = "python"  #: ``"python"``, ``"c"`` or ``"cpp"``.
     #: How many heaps to send; `heaps` makes it less in quick mode. By default the program's own
     #: number, even less in quick mode.
     heaps: int | None = None
