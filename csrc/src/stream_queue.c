@@ -180,13 +180,12 @@ spt_status spt_stream_set_cnt_sequence(spt_stream *stream, uint64_t next, uint64
 static spt_status send_to_all(spt_stream *stream, spt_heap *heap, spt_error *err)
 {
     spt_heap_reference end = {.heap = heap, .cnt = -1, .rate = -1.0};
-    spt_status first = SPT_OK; /* that went wrong; the other receivers are to end */
+    spt_status first = SPT_OK;              /* that went wrong; the other receivers are to end */
     SPTI_TRY(spt_stream_flush(stream, -1)); /* for room in the queue */
     for (; end.substream_index < stream->transport->n_substreams; end.substream_index++) {
         spt_error *wrong = first == SPT_OK ? err : NULL;
         spt_completion sent = {0};
-        spt_status status =
-            spt_stream_send_heaps(stream, &end, 1, SPT_GROUP_SERIAL, &sent, wrong);
+        spt_status status = spt_stream_send_heaps(stream, &end, 1, SPT_GROUP_SERIAL, &sent, wrong);
         if (status == SPT_OK)
             status = spt_stream_wait(stream, &sent, -1, wrong);
         first = first == SPT_OK ? status : first;
