@@ -279,7 +279,7 @@ class ChunkStreamConfig(Settings):
         The place function: a tuple that begins with a capsule, such as a
         ``scipy.LowLevelCallable``, whose signature is ``"void (void *, size_t)"`` or, with user
         data, ``"void (void *, size_t, void *)"``. The first argument is a record
-        `spead_tutorial.recv.numba.chunk_place_data`. It may be left open until a stream is made.
+        ``spead_tutorial.recv.numba.chunk_place_data``. It may be left open until a stream is made.
     max_heap_extra : int
         Bytes that the place function may tell of a heap.
 
