@@ -78,15 +78,18 @@ class Delivery:
         return None if self.accounting.ok else self.accounting.text
 
 
-def _one_core(sender: Chapter, options: ProgramOptions) -> int | None:
-    """Return the core to keep a sender on; None where each of its threads has a core by itself.
+def _on_one_core(sender: Chapter, options: ProgramOptions) -> tuple[int | None, ProgramOptions]:
+    """Return the core to keep a sender on behind a link, and how many streams it has by itself.
 
     What waits for a link goes on from the core that it was sent on. From two of them, packets come
     in another order where one is busy, and receivers take them in order.
     """
     cores = os.sched_getaffinity(0)
-    apart = "s" in sender.accepted and (options.streams or len(cores)) <= len(cores)
-    return None if apart or options.cores is not None else min(cores)
+    if options.cores is not None:
+        return None, options
+    if "s" in sender.accepted and options.streams is None:  # it would count one core
+        options = dataclasses.replace(options, streams=len(cores))
+    return min(cores), options
 
 
 def deliver(
@@ -104,9 +107,9 @@ def deliver(
     """Have a program receive what another sends, and hold what both say against the counters."""
     far, device = (lab.receiver, lab.device) if sender.takes_destination else (lab, "lo")
     destination = (lab.address, lab.port) if sender.takes_destination else None
+    core, options = _on_one_core(sender, options) if bits_per_s else (None, options)
     sending = command(sender, languages[1], options, destination)
     heap_size = options.heap_size or sender.heap_size
-    core = _one_core(sender, options) if bits_per_s else None
     receiving = program(receiver.name, languages[0])
     what = heap_size, str(lab.port), *to_receiver
     counted, arrived = lab.counters(device), Arrivals.of(far.snmp())

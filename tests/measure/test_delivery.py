@@ -56,17 +56,20 @@ def test_a_program_that_fails_or_says_nothing_is_a_failure_and_that_heaps_are_mi
 
 
 @pytest.mark.parametrize(
-    ("number", "options", "kept"),
+    ("number", "options", "kept", "streams"),
     [
-        ("6", ProgramOptions(), 1),
-        ("6", ProgramOptions(cores="1,2"), None),
-        ("14", ProgramOptions(), None),  # it has a thread for each core, which stays there
-        ("14", ProgramOptions(streams=3), 1),
+        ("6", ProgramOptions(), 1, None),
+        ("6", ProgramOptions(cores="1,2"), None, None),
+        ("14", ProgramOptions(), 1, 2),
+        ("14", ProgramOptions(streams=3), 1, 3),
     ],
 )
-def test_behind_a_link_a_sender_is_kept_on_a_core(monkeypatch, number, options, kept):
+def test_behind_a_link_a_sender_is_on_a_core_with_its_streams(
+    monkeypatch, number, options, kept, streams
+):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1, 2})
-    assert delivery._one_core(find_chapter(number), options) == kept
+    core, asked = delivery._on_one_core(find_chapter(number), options)
+    assert (core, asked.streams) == (kept, streams)
 
 
 def test_where_others_send_too_none_are_said_to_be_missing():
