@@ -4,7 +4,7 @@
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
 from spead_tutorial.measure import search, stats
@@ -214,7 +214,7 @@ _PEER = "spead2"
 _COMMAND = "make figures"
 
 
-def caption(recording: Recording, shown: str = _BARS) -> str:
+def caption(recording: Recording, shown: str = _BARS, of: Collection[Series] | None = None) -> str:
     """Say where the numbers of a recording come from: what a picture shows, a gap, and the rest."""
 
     def each(write: Callable[[Header], str | None]) -> list[str]:
@@ -232,7 +232,7 @@ def caption(recording: Recording, shown: str = _BARS) -> str:
         recording.header.time[:10],
         f"drawn by: {recording.header.settings.get('drawn_by') or _COMMAND}",
     ]
-    first = [*_machines(recording), *_rounds(recording, shown)]
+    first = [*_machines(recording), *_rounds(recording, shown, of)]
     return " \N{MIDDLE DOT}\n\n".join(" \N{MIDDLE DOT} ".join(parts) for parts in (first, rest))
 
 
@@ -285,11 +285,12 @@ def _exceptions(recording: Recording) -> str:
     )
 
 
-def _rounds(recording: Recording, shown: str) -> list[str]:
-    """Say how many samples a median is of, and what shows how far they are apart."""
+def _rounds(recording: Recording, shown: str, of: Collection[Series] | None) -> list[str]:
+    """Say how many samples a median of some series is of, and what shows how far they differ."""
     if "{" not in shown:
         return [shown]
-    counted = (one for one in recording.samples if not one.warm_up)
+    shown_there = (one for one in recording.samples if of is None or one.series in of)
+    counted = (one for one in shown_there if not one.warm_up)
     counts = Counter((one.series, one.heap_size, one.packet_size) for one in counted).values()
     if not counts:
         return []

@@ -184,7 +184,7 @@ class Sweep:
                 for first in (_ROOM, *[_LOWER_ROOM] * (count - 1) * theme.is_narrow)
                 for row in [(first, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * self._has_gains(lines)
             ],
-            facts.caption(recording, curves.SHOWN),
+            facts.caption(recording, curves.SHOWN, lines.labels),
             subtitle=subtitle,
             legend=curves.curve_legend(lines.labels, look, theme),
             beside=other._words(other._lines(recording)) if other is not None else ("", ""),
