@@ -117,8 +117,8 @@ TEST(a_sender_is_told_where_nobody_listens)
     spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     CHECK_REFUSED(SPT_ERR_SYSTEM, "is the receiver listening there?",
                   spt_stream_create_tcp(NULL, &nobody, &config, NULL, &err));
-    spt_tcp_config from = {0, "192.0.2.1"};
-    CHECK_REFUSED(SPT_ERR_SYSTEM, "interface address '192.0.2.1'",
+    spt_tcp_config from = {0, "198.51.100.1"};
+    CHECK_REFUSED(SPT_ERR_SYSTEM, "interface address '198.51.100.1'",
                   spt_stream_create_tcp(NULL, &nobody, &config, &from, &err));
     OWN_FD int datagrams = listen_on_loopback(&port, 4096);
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "not a TCP socket",
