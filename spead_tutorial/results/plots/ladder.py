@@ -145,15 +145,19 @@ def _draw_step(
 
 
 def _write(axis: Axes, y: float, low: float, high: float, words: str, theme: Theme) -> None:
-    """Write behind the end of a bar, or within it where there is no room."""
-    inches = axis.get_position().width * theme.width / axis.get_xlim()[1]
+    """Write behind the end of a bar, or within it, or over what has to be covered for it."""
+    right = axis.get_xlim()[1]
+    inches = axis.get_position().width * theme.width / right
     needed = _LETTER * len(words) + _MARGIN
-    end, shift, align = high, 6, "left"
-    if (axis.get_xlim()[1] - high) * inches < needed:
-        end, shift, align = (low, -6, "right") if low * inches > needed else (0, 3, "left")
-    look: dict[str, Any] = {"ha": align, "va": "center_baseline", "color": theme.text, "zorder": 4}
-    if not end:  # the line of the interval is behind it
+    look: dict[str, Any] = {"va": "center_baseline", "color": theme.text, "zorder": 4}
+    if (right - high) * inches > needed:
+        end, shift, look["ha"] = high, 6, "left"
+    elif low * inches > needed:
+        end, shift, look["ha"] = low, -6, "right"
+    else:
         look["bbox"] = {"facecolor": theme.background, "alpha": 0.8, "pad": 0.5, "linewidth": 0}
+        is_low = right - high > 1.3 * low  # there is less of it behind than before
+        end, shift, look["ha"] = (right, 0, "right") if is_low else (0, 3, "left")
     write(axis, words, (end, y), (shift, 0), fontsize=FAINT, **look)
 
 
