@@ -80,7 +80,7 @@ int main(int argc, char **argv)
         }
         check(spt_stream_send_heaps(stream, batch->heaps, n, SPT_GROUP_SERIAL, &batch->sent, &err),
               &err);
-        batches[0].heaps[0].heap = heap; /* the call has copied what it was: from now on */
+        batches[0].heaps[0].heap = heap; /* from now on; the call copied the other */
     }
     for (size_t i = 0; i < 2; i++)
         check(spt_stream_wait(stream, &batches[i].sent, -1, &err), &err);

@@ -79,7 +79,7 @@ class Delivery:
 
 
 def _on_one_core(sender: Chapter, options: ProgramOptions) -> tuple[int | None, ProgramOptions]:
-    """Return the core to keep a sender on behind a link, and how many streams it has by itself.
+    """Return the core to keep a sender on behind a link, and its options with all its streams.
 
     What waits for a link goes on from the core that it was sent on. From two of them, packets come
     in another order where one is busy, and receivers take them in order.

@@ -101,7 +101,7 @@ def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
 def _parse_socket(
     socket: Socket, endpoints: Endpoints, config: StreamConfig | None = None
 ) -> tuple[Endpoints, StreamConfig, dict[str, Any]]:
-    if not isinstance(socket, Socket) or socket.type != SOCK_DGRAM:
+    if getattr(socket, "type", None) != SOCK_DGRAM:  # what is like a socket will do
         raise TypeError(f"a socket to send with is a UDP socket, and not {socket!r}")
     fd = operator.index(socket.fileno())
     config = StreamConfig() if config is None else config

@@ -289,9 +289,11 @@ def _rounds(recording: Recording, shown: str, of: Collection[Series] | None) -> 
     """Say how many samples a median of some series is of, and what shows how far they differ."""
     if "{" not in shown:
         return [shown]
-    shown_there = (one for one in recording.samples if of is None or one.series in of)
-    counted = (one for one in shown_there if not one.warm_up)
-    counts = Counter((one.series, one.heap_size, one.packet_size) for one in counted).values()
+    counts = Counter(
+        (one.series, one.heap_size, one.packet_size)
+        for one in recording.samples
+        if not one.warm_up and (of is None or one.series in of)
+    ).values()
     if not counts:
         return []
     fewest, most = min(counts), max(counts)
