@@ -18,7 +18,6 @@ from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import Report, contradiction
 from spead_tutorial.tools.command_line import finish
 
-RESULTS = Path(__file__).resolve().parent / "results"
 RECORD = "flat-memory.jsonl"
 HEAP_SIZE = 8192
 CASES = ((10, "c"), (11, "c"), (11, "python"))
@@ -109,7 +108,8 @@ def watch(lab: Lab, number: int, language: str, heaps: int) -> Memory:
 @click.option("-n", "heaps", type=click.IntRange(1), default=10**7, show_default=True,
               metavar="HEAPS", help="Heaps to send.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path),
-              default=RESULTS, help="Folder for the record.")  # fmt: skip
+              default=Path("results", "bench"), show_default=True,
+              help="Folder for the record.")  # fmt: skip
 def cli(heaps: int, output: Path) -> int:
     """Watch whether memory stays flat however much is sent; the exit status is 1 where it grew.
 

@@ -151,7 +151,7 @@ _WAYS = ("", "zero-copy", "zero-copy, huge pages")
 def _ladder() -> Sweep:
     peers = baselines.peers(PEER_FROM_SOURCE, ("cpp", "python"))
     cases = (*baselines.ladder(), *peers, *baselines.bare((None, 2)))
-    return _sweep("ladder", "every chapter at common settings", cases)
+    return _sweep("ladder", "the chapters that make one sender faster, at common settings", cases)
 
 
 def _in_cpp() -> Sweep:

@@ -26,8 +26,8 @@ def skeleton(exercise: SenderExercise | ReceiverExercise) -> Path:
     """Return the program that lacks the chapter's change, with marks where it belongs."""
     number = exercise.chapter.number
     path = Path(_folder().name, f"chapter_{number}.py")
-    head, *hunks = re.split(r"(?m)^@@\n", exercise.changes)
-    (before,) = re.findall(r"(?m)^--- (.*)", head)
+    head, *hunks = re.split(r"(?m)^@@.*\n", exercise.changes)
+    (before,) = re.findall(r"(?m)^--- (\S+)", head)
     program = (_CHAPTERS / before).read_text(encoding="utf-8")
     for hunk in hunks:
         lines = hunk.splitlines(keepends=True)

@@ -80,7 +80,7 @@ def path(program: str, lang: str) -> int:
 
     \b
     Example: spead-tutorial path 10 --lang c
-    Example: strace -c $(spead-tutorial path ceiling) -n 100 127.0.0.1 8888
+    Example: spead-tutorial lab -- strace -c $(spead-tutorial path ceiling) -n 100 192.168.31.2 8888
     """
     if program in programs.TOOLS:
         click.echo(programs.program_path(program, "c"))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The exercises: what skeletons lack, what solutions have, and what both send."""
 
+import subprocess
 from itertools import product
+from types import SimpleNamespace
 
 import pytest
 
@@ -38,6 +40,16 @@ def test_every_chapter_with_a_program_has_an_exercise():
 def test_a_skeleton_says_where_something_is_to_be_done_and_a_solution_has_done_it(exercise):
     assert "# TODO: " in exercises.skeleton(exercise).read_text()
     assert "TODO" not in exercises.solution(exercise).read_text()
+
+
+def test_what_diff_prints_makes_a_skeleton(tmp_path):
+    before = exercises.solution(exercises.find_exercise(13))
+    mine = tmp_path / "chapter_99.py"
+    mine.write_text(before.read_text().replace("import numpy", "# TODO: NumPy\nimport numpy", 1))
+    words = ["diff", "-U1", before.name, mine]
+    shown = subprocess.run(words, cwd=before.parent, capture_output=True, text=True).stdout
+    made = SimpleNamespace(chapter=SimpleNamespace(number=99), changes=shown)
+    assert exercises.skeleton.__wrapped__(made).read_text() == mine.read_text()
 
 
 @each_exercise

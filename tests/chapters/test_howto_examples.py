@@ -311,7 +311,10 @@ def test_the_core_is_built_along_as_a_subproject_of_meson(lab, tmp_path, folder,
     build("meson", "setup", "build", cwd=tmp_path, PKG_CONFIG_PATH="", PKG_CONFIG_LIBDIR="")
     build("meson", "compile", "-C", "build", cwd=tmp_path)
     assert not [*tmp_path.glob("build/**/tut_*")]  # the core alone
-    check_it_sends(lab, tmp_path / "build" / "my_sender")
+    words = ("--skip-subprojects", "--destdir", tmp_path / "image")
+    build("meson", "install", "-C", "build", *words, cwd=tmp_path)
+    (program,) = tmp_path.glob("image/**/my_sender")
+    check_it_sends(lab, program)
 
 
 @pytest.mark.thorough

@@ -546,6 +546,11 @@ def test_where_memory_is_watched_a_second_watch_is_one_line(tmp_path, capsys):
     assert re.fullmatch(r"python -m some: another run [^\n]+\n", said.err)
 
 
+def test_what_watches_memory_leaves_the_reference_record_alone(capsys):
+    finish(flat_memory.cli, "python -m some", ["--help"])
+    assert "[default: results/bench]" in capsys.readouterr().out
+
+
 # ---- Asked for wrongly ----
 
 

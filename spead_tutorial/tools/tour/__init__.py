@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tour: every chapter in Python and in C, what each of them gained, and the proof."""
+"""The tour: every chapter that sends, in Python and in C, what each gained, and the proof."""
 
 import contextlib
 import dataclasses
@@ -60,7 +60,7 @@ _NO_ARRIVALS = "Without data that arrives: without a lab, losses are not counted
 @click.option("--from-record", is_flag=True,
               help="Measure nothing: show the folder's last tour again.")  # fmt: skip
 def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
-    """Run every chapter in Python and in C, and show what each gained.
+    """Run every chapter that sends, in Python and in C, and show what each gained.
 
     It also runs bare system calls, and the same loops with spead2 where that is
     installed. It prints a table, and writes a page to look at, and to pass on. The exit status
