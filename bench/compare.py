@@ -17,7 +17,7 @@ import click
 
 from bench.controls import STILL, Drift, drift
 from bench.status import Setting, by_setting
-from spead_tutorial.chapters.catalogue import Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import Chapter, Receiver, find_program
 from spead_tutorial.measure.analysis import rates_by_round
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.machine import different, facts_of
@@ -28,6 +28,8 @@ from spead_tutorial.results.tables import Column, Table, ends, filled
 from spead_tutorial.tools.command_line import Number, parsed
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
+#: Of so few, the range covers too little for a verdict.
+_FEWEST_ROUNDS = 5
 _JUDGED = (FASTER, SLOWER, CANNOT_TELL)
 #: A difference that chance makes more often than this is not named.
 SIGNIFICANCE = 0.05
@@ -158,7 +160,7 @@ def _word(ratio: Estimate, threshold: float, drift: Drift) -> str:
     """
     least = min(1.0, drift.ratio) / (1 + threshold)
     most = max(1.0, drift.ratio) * (1 + threshold)
-    if not differs(ratio):
+    if ratio.n < _FEWEST_ROUNDS or not differs(ratio):
         return CANNOT_TELL
     if ratio.median < min(least, drift.low):
         return SLOWER
@@ -251,12 +253,14 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 @click.argument("other", type=_FILE, required=False)
 @click.option("--before", metavar="NAME", help="Implementation to take of the first.")
 @click.option("--after", metavar="NAME", help="Implementation to take of the second.")
-@click.option("--chapter", "chapters", type=parsed(find_chapter), multiple=True, metavar="CHAPTER",
+@click.option("--chapter", "chapters", type=parsed(find_program), multiple=True, metavar="CHAPTER",
               help="Only points of this chapter's programs; may be repeated.")  # fmt: skip
 @click.option("--threshold", type=Number(0), default=_THRESHOLD, show_default=True, metavar="SHARE",
               help="Differences that are smaller do not count.")  # fmt: skip
 @click.option("--different-machines", is_flag=True, help="Compare them all the same.")
-def command(one: Path, other: Path | None, chapters: tuple[Chapter, ...], **how: Any) -> int:
+def command(
+    one: Path, other: Path | None, chapters: tuple[Chapter | Receiver, ...], **how: Any
+) -> int:
     """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
 
     With one record and --before and --after, two implementations in it are compared, round by
@@ -280,7 +284,7 @@ def command(one: Path, other: Path | None, chapters: tuple[Chapter, ...], **how:
     return int(any(verdict.word in (SLOWER, "failed") for verdict in comparison.verdicts))
 
 
-def _why_nothing(recording: Recording, chapters: tuple[Chapter, ...]) -> str:
+def _why_nothing(recording: Recording, chapters: tuple[Chapter | Receiver, ...]) -> str:
     there = sorted({sample.chapter for sample in recording.samples if sample.chapter})
     if not chapters or not there:
         return "the records have no point in common"

@@ -77,7 +77,7 @@ _EVEN: dict[str, tuple[Callable[[Spacing], float], str]] = {
 #: What the highest rates without loss are in.
 _LOSSLESS = "receive-lossless"
 Run = TypeVar("Run", Sample, Timeline, Spacing)
-MACHINE = "ladder"  # all records are of one machine: a test holds them to that
+MACHINE = "ladder"  # of the reference machine
 
 
 class UnknownError(ValueError):
@@ -496,9 +496,8 @@ class Measured(SphinxRole):
         if (path := _path(said.record)).parent != RESULTS:
             page, place = self.env.docname, f"machine-{path.stem}"
         uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
-        where = ", ".join(
-            (machine["cpu"], f"{machine['cores']} cores", machine["kernel"], machine["lab"])
-        )
+        cores = f"{machine['cores']} cores, each with {machine['L2']} of L2"
+        where = ", ".join((machine["cpu"], cores, machine["kernel"], machine["lab"]))
         link = f'<a class="reference internal" href="{uri}#{place}">{html.escape(where)}</a>'
         more = f"; {link}, MTU {machine['mtu']}, revision {machine['revision']}"
         return Pressable("", said.text, around=pressable(self.env, said.detail, more))

@@ -256,6 +256,11 @@ def find_receiver(text: str) -> Receiver | None:
     return None
 
 
+def find_program(text: str) -> Chapter | Receiver:
+    """Look a chapter up, whether it sends or receives; a ValueError lists those that send."""
+    return find_receiver(text) or find_chapter(text)
+
+
 # ---- Exercises ----
 
 
@@ -268,7 +273,7 @@ class Exercise:
     @property
     def chapter(self) -> Chapter | Receiver:
         """Whose change it is."""
-        return find_receiver(self.program) or find_chapter(self.program)
+        return find_program(self.program)
 
     @property
     def task(self) -> str:

@@ -8,6 +8,7 @@ has a header of each, before its samples.
 
 import contextlib
 import dataclasses
+import errno
 import fcntl
 import json
 import os
@@ -62,7 +63,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Number = Annotated[float, msgspec.Meta(ge=0)]
 #: What as many steps are made of as it says.
-_Rounds = Annotated[int, msgspec.Meta(ge=0, le=10**6)]
+_Rounds = Annotated[int, msgspec.Meta(ge=0, le=1000)]
 
 
 class RecordError(ValueError):
@@ -514,6 +515,7 @@ class Writer:
 
     def __init__(self, path: str | os.PathLike[str], header: Header | None = None) -> None:
         new = os.O_CREAT | os.O_TRUNC if header is not None else 0
+        self._path = os.fspath(path)
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | new, 0o644)
         if header is not None:
             self.add(header)
@@ -528,7 +530,7 @@ class Writer:
         line = json.dumps(object_of(what), allow_nan=False).encode() + b"\n"
         written = os.write(self._fd, line)
         if written != len(line):
-            raise OSError(f"the disk took {written} of a record's {len(line)} bytes")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), self._path)
         os.fsync(self._fd)
 
     def close(self) -> None:

@@ -59,8 +59,8 @@ def differs(gain: Estimate) -> bool:
 def median(values: Sequence[float], *, seed: int = 1) -> Estimate:
     """Estimate the median of values, in their unit; without any, that is a ValueError.
 
-    The interval is found by resampling, for which random numbers have a `seed`: the same values
-    give the same interval.
+    The interval is found by resampling, for which random numbers have a `seed`: the same values,
+    in whatever order, give the same interval.
     """
     if not len(values):
         raise ValueError("there are no values to take the median of")
@@ -70,7 +70,7 @@ def median(values: Sequence[float], *, seed: int = 1) -> Estimate:
 
 @functools.lru_cache(4096)  # a picture, and a page, ask for the same several times
 def _median(values: tuple[float, ...], seed: int) -> Estimate:
-    data = np.array(values)
+    data = np.sort(values)
     if data.size < FEWEST:
         ends = (float(data.min()), float(data.max()))
         return Estimate(float(np.median(data)), *ends, int(data.size))
@@ -80,7 +80,7 @@ def _median(values: tuple[float, ...], seed: int) -> Estimate:
 
 def _resampled(values: Sequence[float] | np.ndarray, random: np.random.Generator) -> np.ndarray:
     """Return the medians of resamples."""
-    data = np.asarray(values)
+    data = np.sort(values)  # the order that they came in says nothing
     rows = max(1, _AT_ONCE // data.size)
     sizes = [min(rows, _RESAMPLES - begun) for begun in range(0, _RESAMPLES, rows)]
     return np.concatenate(

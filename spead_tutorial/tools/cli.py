@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import click
 
 import spead_tutorial
-from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
+from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS, find_program
 from spead_tutorial.measure import programs
 from spead_tutorial.tools.check import check
 from spead_tutorial.tools.command_line import finish
@@ -17,7 +17,7 @@ from spead_tutorial.tools.doctor import doctor
 from spead_tutorial.tools.lab import lab, sink
 from spead_tutorial.tools.notebooks import notebook
 from spead_tutorial.tools.recv import recv
-from spead_tutorial.tools.run import find_program, run
+from spead_tutorial.tools.run import run
 from spead_tutorial.tools.timeline import timeline
 from spead_tutorial.tools.tour import tour
 from spead_tutorial.tools.why import why

@@ -15,7 +15,7 @@ from spead_tutorial.chapters.catalogue import (
     Chapter,
     Receiver,
     find_chapter,
-    find_receiver,
+    find_program,
 )
 from spead_tutorial.lab import KINDS, Lab, LabError
 from spead_tutorial.measure import delivery, programs
@@ -63,10 +63,6 @@ def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
             )
     if not {*needed} <= {*given}:
         raise click.UsageError(f"{', '.join(needed[:-1])} and {needed[-1]} go together")
-
-
-def find_program(name: str) -> Chapter | Receiver:
-    return find_receiver(name) or find_chapter(name)
 
 
 @click.command()

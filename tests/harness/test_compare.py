@@ -348,6 +348,20 @@ def test_only_the_chapters_that_are_asked_for_are_judged_by_the_threshold_that_i
     assert words in done.stdout
 
 
+@pytest.mark.parametrize("n", [1, 2, 4, 5])
+def test_few_rounds_give_no_verdict(n):
+    sides = {"old": 1e9, "new": 2e9}
+    both = recording(*(made([rate] * n, implementation=name) for name, rate in sides.items()))
+    (verdict,) = compare.compare(both, both, before="old", after="new").verdicts
+    assert verdict.word == ("cannot tell" if n < 5 else "faster")
+
+
+def test_the_points_of_a_chapter_that_receives_can_be_asked_for(tmp_path):
+    points = recording(made([1e9] * 9, chapter=7), made([1e9] * 9, case="two", chapter=8))
+    path = write(tmp_path / "one.jsonl", points)
+    assert "1 cannot tell" in succeeds("compare", path, path, "--chapter", "tut_7_recv_power")
+
+
 def test_a_chapter_that_is_not_in_the_records_is_one_line(changed):
     line = fails("compare", *changed, "--chapter", "4")
     assert "the records have nothing of chapter 4: they have 8, 10" in line

@@ -3,6 +3,7 @@
 
 import errno
 import json
+import os
 import re
 import socket
 import subprocess
@@ -69,6 +70,13 @@ def test_a_sample_is_on_the_disk_at_once_and_read_again(tmp_path):
         writer.close()
         writer.close()
     assert SAMPLE.rate == pytest.approx((10 << 20) / 2e-3)
+
+
+def test_a_full_disk_is_named_with_the_file(tmp_path, monkeypatch):
+    with Writer(tmp_path / "some.jsonl", HEADER) as writer:
+        monkeypatch.setattr(os, "write", lambda fd, line: len(line) // 2)
+        with pytest.raises(OSError, match=r"No space left on device: '.*/some\.jsonl'"):
+            writer.add(SAMPLE)
 
 
 def test_what_was_killed_in_the_middle_of_a_line_goes_on_from_the_line_before(path):
@@ -187,7 +195,7 @@ def test_a_foreign_file_is_an_error(path, content, words):
         (0, {"settings": {"skipped": [1]}}, "line 1: settings.skipped: Expected `object`"),
         (0, {"machine": {"usable_cores": "two"}}, "line 1: machine.usable_cores: Expected `int"),
         (1, {"x" * 9999: 1}, "line 2: Object contains unknown field `x{150,200}$"),
-        (0, {"settings": {"rounds": 10**7}}, "line 1: settings.rounds: Expected `int` <= 1000000"),
+        (0, {"settings": {"rounds": 10**7}}, "line 1: settings.rounds: Expected `int` <= 1000"),
         (1, {"\x1b[31m": 1}, r"line 2: Object contains unknown field `\\x1b\[31m`"),
         (1, {"heaps": ...}, "line 2: Object missing required field `heaps`"),
         (1, {"record": "another"}, "line 2: record: Invalid value 'another'"),

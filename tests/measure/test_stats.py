@@ -16,6 +16,14 @@ def test_the_median_or_ratio_of_few_values_has_their_range():
     assert stats.ratio([2.0, 4.0], [8.0, 4.0]) == stats.Estimate(2.0, 1.0, 4.0, 2)
 
 
+def test_an_interval_does_not_depend_on_the_order_of_the_values():
+    source, values = random.Random(1), list(range(1, 10))
+    for _ in range(100):
+        source.shuffle(values)
+        assert stats.median(values) == stats.Estimate(5.0, 2.0, 8.0, 9)
+        assert stats.ratio([1.0] * 9, values) == stats.Estimate(5.0, 2.0, 8.0, 9)
+
+
 def test_what_is_said_of_an_estimates_ends_is_what_they_are():
     few, enough = (stats.median([1.0] * n) for n in (stats.FEWEST - 1, stats.FEWEST))
     assert (few.spread, enough.spread) == ("range", "95 % interval")
