@@ -216,7 +216,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     config.allow_unsized_heaps = choose(&c, 4) != 0;
     config.max_heap_size = MAX_HEAP;
     config.max_gaps = choose(&c, 8);
-    config.max_pointers = 1 + choose(&c, 40);
+    config.max_pointers = 2 + choose(&c, 39);
     config.memory = (spt_heap_memory){NULL, get, put};
     short_of = choose(&c, 30);
     spt_depacketizer *d = spt_depacketizer_create(&config, NULL);

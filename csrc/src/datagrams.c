@@ -298,12 +298,12 @@ static spt_status open_bound(spti_datagrams *d, const spt_endpoint *endpoint,
 /* Cut the memory into messages: of a run each where there are runs. */
 static spt_status cut(spti_datagrams *d, const spt_receive_config *config, spt_error *err)
 {
-    if (config->max_size == 0 || config->max_size > SPTI_MAX_DATAGRAM)
-        return spti_fail(err, SPT_ERR_ARGUMENT, "max_size is %zu: packets have 1 to %d bytes",
-                         config->max_size, SPTI_MAX_DATAGRAM);
+    size_t max_size = config->max_size < SPTI_MAX_DATAGRAM ? config->max_size : SPTI_MAX_DATAGRAM;
+    if (max_size == 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT, "max_size is 0: packets have at least 1 byte");
     int on = config->gro;
     bool runs = setsockopt(d->fd, IPPROTO_UDP, UDP_GRO, &on, sizeof(on)) == 0 && config->gro;
-    d->room = runs ? RUN : config->max_size + 1; /* by which one sees that it was longer */
+    d->room = runs ? RUN : max_size + 1; /* by which one sees that it was longer */
     d->n_messages = MEMORY / d->room < MAX_MESSAGES ? MEMORY / d->room : MAX_MESSAGES;
     d->memory = malloc(MEMORY);
     return d->memory == NULL ? spti_fail(err, SPT_ERR_MEMORY, "no memory for packets") : SPT_OK;

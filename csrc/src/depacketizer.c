@@ -14,6 +14,7 @@
 #include "status.h"
 #include "wire.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 enum { FEWEST_RECENT = 64 }; /* finished heaps that are remembered */
@@ -58,6 +59,11 @@ static spt_status check_config(const spt_depacketizer_config *config, spt_error 
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "max_heaps is %zu and substreams is %zu: so many heaps fit no memory",
                          config->max_heaps, config->substreams);
+    if (config->max_pointers < 2 || config->max_heap_size == 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "max_pointers is %zu and max_heap_size is %" PRIu64
+                         ": the heap that ends a stream has 2 pointers and a byte",
+                         config->max_pointers, config->max_heap_size);
     return spti_heap_memory_check(&config->memory, err);
 }
 

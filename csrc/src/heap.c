@@ -47,7 +47,7 @@ void spti_heap_return(spt_heap *heap)
     __atomic_sub_fetch(&heap->in_flight, 1, __ATOMIC_RELEASE);
 }
 
-static spt_status check_not_in_flight(const spt_heap *heap, spt_error *err)
+spt_status spti_heap_check_not_in_flight(const spt_heap *heap, spt_error *err)
 {
     if (spt_heap_in_flight(heap) != 0)
         return spti_fail(
@@ -58,7 +58,7 @@ static spt_status check_not_in_flight(const spt_heap *heap, spt_error *err)
 
 static spt_status append(spt_heap *heap, const spti_heap_item *item, spt_error *err)
 {
-    SPTI_TRY(check_not_in_flight(heap, err));
+    SPTI_TRY(spti_heap_check_not_in_flight(heap, err));
     SPTI_TRY(spti_check_id(&heap->flavour, item->id, err));
     uint64_t limit = spti_address_mask(heap->flavour.heap_address_bits);
     if (!item->immediate && item->length > limit - heap->payload_length)
@@ -147,7 +147,7 @@ spt_status spt_heap_add_descriptor(spt_heap *heap, const spt_descriptor *descrip
 
 spt_status spt_heap_set_repeat_pointers(spt_heap *heap, bool repeat, spt_error *err)
 {
-    SPTI_TRY(check_not_in_flight(heap, err));
+    SPTI_TRY(spti_heap_check_not_in_flight(heap, err));
     heap->repeat_pointers = repeat;
     return SPT_OK;
 }

@@ -33,6 +33,9 @@ uint64_t spti_heap_item_immediate(const spti_heap_item *item);
 /* Add an immediate whose value is the low bits of a number, as they are when packets are made. */
 spt_status spti_heap_add_number(spt_heap *heap, uint64_t id, const void *number, spt_error *err);
 
+/* Fail with SPT_ERR_BUSY while a heap is being sent. */
+spt_status spti_heap_check_not_in_flight(const spt_heap *heap, spt_error *err);
+
 /* Remove what was added after there were so many items, bytes of payload and owned descriptors. */
 void spti_heap_cut(spt_heap *heap, size_t n_items, size_t payload_length, size_t n_owned);
 

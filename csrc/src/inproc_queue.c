@@ -210,7 +210,8 @@ spt_status spt_inproc_queue_add_packet(spt_inproc_queue *q, const void *bytes, s
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "a packet of %zu bytes never fits in the queue: its max_bytes is %zu",
                          n_bytes, q->max_bytes);
-    spti_inproc_packet *packet = malloc(sizeof(*packet) + n_bytes);
+    spti_inproc_packet *packet =
+        n_bytes > PTRDIFF_MAX - sizeof(*packet) ? NULL : malloc(sizeof(*packet) + n_bytes);
     if (packet == NULL)
         return spti_fail(err, SPT_ERR_MEMORY, "no memory for a packet of %zu bytes", n_bytes);
     packet->n_bytes = n_bytes;

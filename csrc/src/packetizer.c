@@ -23,7 +23,8 @@ spt_status spt_packetizer_init(spt_packetizer *p, const spt_heap *heap, uint64_t
     /* With more room than for all the pointers that can be counted, the first packet would carry
      * payload that those after it need. */
     size_t size = max_packet_size & ~(size_t)7;
-    if (size > SPTI_PREFIX + SPTI_POINTER * SPTI_MAX_POINTERS + 8)
+    if (heap->n_items >= SPTI_MAX_POINTERS &&
+        size > SPTI_PREFIX + SPTI_POINTER * SPTI_MAX_POINTERS + 8)
         size = SPTI_PREFIX + SPTI_POINTER * SPTI_MAX_POINTERS + 8;
     size_t max_pointers = (size - SPTI_PREFIX - 8) / SPTI_POINTER;
     size_t n_packets = heap->repeat_pointers ? 1 : heap->n_items / max_pointers + 1;

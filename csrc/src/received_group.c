@@ -279,8 +279,10 @@ static bool take_value(spt_group_item *item, const spt_received_heap *heap,
 
 static void forget_values(spt_item_group *group)
 {
-    for (size_t i = 0; i < group->n; i++)
-        group->items[i]->has_value = false;
+    for (size_t i = 0; i < group->n; i++) {
+        group->items[i]->has_value = group->items[i]->is_immediate = false;
+        group->items[i]->value = (spt_bytes){NULL, 0}; /* it may be of a heap that is gone */
+    }
 }
 
 /* Take values: all of those that something describes, or none. Returns how many are left out. */

@@ -52,6 +52,13 @@ size_t spt_stream_memory(spt_stream *stream, void *to, size_t size)
 
 /* ---- Making and unmaking ---- */
 
+static spt_status no_memory(const spt_stream_config *c, spt_error *err)
+{
+    return spti_fail(err, SPT_ERR_MEMORY,
+                     "no memory for a queue of %zu heaps and a timeline of %zu", c->max_heaps,
+                     c->timeline);
+}
+
 static spt_status check_config(const spt_stream_config *c, spt_error *err)
 {
     if (c->max_packet_size < SPT_MIN_PACKET_SIZE)
@@ -68,7 +75,7 @@ static spt_status check_config(const spt_stream_config *c, spt_error *err)
         return spti_fail(err, SPT_ERR_ARGUMENT, "max_heaps must be at least 1");
     if (c->max_heaps > SIZE_MAX / 4 / sizeof(spti_slot) ||
         c->timeline > SIZE_MAX / 4 / sizeof(spt_times))
-        return spti_fail(err, SPT_ERR_MEMORY, "no memory for a queue of %zu heaps", c->max_heaps);
+        return no_memory(c, err);
     return SPT_OK;
 }
 
@@ -80,15 +87,14 @@ static spt_status allocate(spt_stream *s, spt_error *err)
     s->mask = n_slots - 1;
     size_t size = s->config.max_packet_size;
     if (size > s->transport->max_packet_size)
-        size = s->transport->max_packet_size; /* no send will get as far as using it */
+        size = s->transport->max_packet_size; /* no packet will be larger */
     s->slots = aligned_alloc(SPTI_CACHE_LINE, n_slots * sizeof(*s->slots));
     if (s->config.timeline > 0)
         s->times = calloc(n_slots, sizeof(*s->times));
     s->timeline = calloc(s->config.timeline + 1, sizeof(*s->timeline));
     if (s->slots == NULL || s->timeline == NULL || (s->config.timeline > 0 && s->times == NULL) ||
         !spti_stream_make_batches(s, size))
-        return spti_fail(err, SPT_ERR_MEMORY, "no memory for a queue of %zu heaps",
-                         s->config.max_heaps);
+        return no_memory(&s->config, err);
     return SPT_OK;
 }
 

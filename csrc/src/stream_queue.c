@@ -14,6 +14,30 @@
 #include <inttypes.h>
 #include <math.h>
 
+/* Bytes of the packets that are made: no transport is given more than it takes. */
+static size_t packet_size(const spt_stream *s)
+{
+    size_t size = s->config.max_packet_size, most = s->transport->max_packet_size;
+    return size < most ? size : most;
+}
+
+/* A packet may be larger than the transport takes, if no packet of the heap would be. */
+static spt_status check_size(const spt_stream *s, const spt_heap *heap, spt_error *err)
+{
+    size_t most = s->transport->max_packet_size & ~(size_t)7, padding = heap->payload_length == 0;
+    if (s->config.max_packet_size <= s->transport->max_packet_size ||
+        (heap->payload_length < most &&
+         SPTI_PREFIX + SPTI_POINTER * (heap->n_items + padding) + heap->payload_length + padding <=
+             most))
+        return SPT_OK;
+    (void)spti_fail(err, SPT_ERR_SYSTEM,
+                    "cannot send packets of %zu bytes: %s; lower max_packet_size",
+                    s->config.max_packet_size, s->transport->limit);
+    if (err != NULL)
+        err->sys_errno = EMSGSIZE;
+    return SPT_ERR_SYSTEM;
+}
+
 static spt_status check_reference(const spt_stream *s, const spt_heap_reference *r, spt_error *err)
 {
     uint64_t mask = spti_address_mask(r->heap->flavour.heap_address_bits);
@@ -28,7 +52,7 @@ static spt_status check_reference(const spt_stream *s, const spt_heap_reference 
                          r->cnt, r->heap->flavour.heap_address_bits, mask);
     if (!isfinite(r->rate))
         return spti_fail(err, SPT_ERR_GROUP, "the heap's rate must be a finite number");
-    return SPT_OK;
+    return check_size(s, r->heap, err);
 }
 
 static spt_status check_send(const spt_stream *s, const spt_heap_reference *heaps, size_t n,
@@ -40,14 +64,6 @@ static spt_status check_send(const spt_stream *s, const spt_heap_reference *heap
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "the completion is in use: wait for it (or take it from "
                          "spt_stream_poll) before sending with it again");
-    if (s->config.max_packet_size > s->transport->max_packet_size) {
-        (void)spti_fail(err, SPT_ERR_SYSTEM,
-                        "cannot send packets of %zu bytes: %s; lower max_packet_size",
-                        s->config.max_packet_size, s->transport->limit);
-        if (err != NULL)
-            err->sys_errno = EMSGSIZE;
-        return SPT_ERR_SYSTEM;
-    }
     for (size_t i = 0; i < n; i++)
         SPTI_TRY(check_reference(s, &heaps[i], err));
     return SPT_OK;
@@ -85,7 +101,7 @@ static spt_status fill_slots(spt_stream *s, const spt_heap_reference *heaps, siz
             cnt = *next_cnt;
             *next_cnt += s->cnt_step;
         }
-        size_t size = s->config.max_packet_size;
+        size_t size = packet_size(s);
         if (s->config.equal_packets)
             size = spt_equal_packet_size(r->heap, size);
         SPTI_TRY(spt_packetizer_init(&slot->packetizer, r->heap, cnt, size, err));

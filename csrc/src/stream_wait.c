@@ -87,8 +87,6 @@ size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t 
         return 0;
     if (stream->own_pool != NULL)
         spti_stream_help_loop(stream);
-    else
-        disarm(stream);
     size_t found = 0;
     SPTI_HOLD(&stream->done_lock);
     while (found < n && stream->polled != NULL) {
@@ -97,8 +95,13 @@ size_t spt_stream_poll(spt_stream *stream, spt_completion **completions, size_t 
         __atomic_store_n(&c->state_, SPTI_WITH_OWNER, __ATOMIC_SEQ_CST);
         completions[found++] = c;
     }
-    if (stream->polled == NULL)
-        stream->polled_end = &stream->polled;
+    if (stream->polled != NULL) {
+        spti_stream_signal(stream);
+        return found;
+    }
+    stream->polled_end = &stream->polled;
+    if (stream->own_pool == NULL)
+        disarm(stream);
     return found;
 }
 

@@ -279,6 +279,11 @@ static spt_status configure_socket(int fd, const spt_udp_config *config, const u
         SPTI_TRY(set_ttl(fd, config->ttl, u, err));
     if (config->interface_address != NULL && config->interface_address[0] != '\0')
         SPTI_TRY(set_interface_address(fd, config->interface_address, u, err));
+    if (config->interface_index > 0 && v4)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "interface index %u goes with IPv6 multicast; for IPv4 give an interface "
+                         "address",
+                         config->interface_index);
     if (config->interface_index > 0)
         SPTI_TRY(spti_udp_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)config->interface_index,
                               "multicast interface index", err));

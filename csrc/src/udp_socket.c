@@ -35,6 +35,8 @@ spt_status spti_udp_resolve(const spt_endpoint *endpoint, int lowest_port, int f
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "port %d of host '%.100s' is out of range: ports are %d to 65535",
                          endpoint->port, endpoint->host, lowest_port);
+    if (endpoint->host == NULL)
+        return spti_fail(err, SPT_ERR_ARGUMENT, "the endpoint has no host");
     char port[8];
     snprintf(port, sizeof(port), "%hu", (unsigned short)endpoint->port);
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};

@@ -62,9 +62,8 @@ spt_status spti_udp_join(int fd, const struct sockaddr_storage *group, const cha
 /* ---- Messages that are runs of packets ---- */
 
 /* Room for what is said of one. */
-typedef union spti_control {
-    char bytes[CMSG_SPACE(sizeof(int))];
-    struct cmsghdr align;
+typedef struct spti_control {
+    _Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(int))];
 } spti_control;
 
 /* Have a message that is sent cut into packets of a size. */

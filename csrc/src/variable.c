@@ -29,6 +29,16 @@ static bool is_immediate(const spt_variable *v)
     return v->type == SPT_UINT_IMMEDIATE || v->type == SPT_INT_IMMEDIATE;
 }
 
+/* Bytes of the value; false where no heap could hold it. */
+static bool value_size(const spt_variable *v, size_t *size)
+{
+    *size = types[v->type].size;
+    for (size_t i = 0; i < v->n_shape; i++)
+        if (v->shape[i] > INT64_MAX || __builtin_mul_overflow(*size, v->shape[i], size))
+            return false;
+    return true;
+}
+
 static spt_status check_variable(const spt_variable *v, spt_error *err)
 {
     if ((unsigned)v->type >= N_TYPES || types[v->type].size == 0)
@@ -38,17 +48,11 @@ static spt_status check_variable(const spt_variable *v, spt_error *err)
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "variable '%.40s' has %zu dimensions: %d at most, and an immediate none",
                          v->name, v->n_shape, SPT_MAX_DIMENSIONS);
+    size_t size;
+    if (!value_size(v, &size))
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "variable '%.40s' has more bytes than any heap holds", v->name);
     return SPT_OK;
-}
-
-/* Bytes of the value; false where no heap could hold it. */
-static bool value_size(const spt_variable *v, size_t *size)
-{
-    *size = types[v->type].size;
-    for (size_t i = 0; i < v->n_shape; i++)
-        if (v->shape[i] > INT64_MAX || __builtin_mul_overflow(*size, v->shape[i], size))
-            return false;
-    return true;
 }
 
 /* The header that NumPy's files have for such an array; room for HEADER characters. */
@@ -90,9 +94,7 @@ static spt_status add_value(spt_heap *heap, const spt_variable *v, spt_error *er
     spt_item item = {.id = v->id, .value = v->value, .allow_immediate = true};
     if (is_immediate(v))
         return spti_heap_add_number(heap, v->id, v->value, err);
-    if (!value_size(v, &item.length))
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "variable '%.40s' has more bytes than any heap holds", v->name);
+    (void)value_size(v, &item.length);
     return spt_heap_add_item(heap, &item, err);
 }
 
@@ -110,10 +112,11 @@ spt_status spt_heap_add(spt_heap *heap, const spt_variable *variables, size_t n_
                         unsigned parts, spt_error *err)
 {
     size_t n_items = heap->n_items, payload = heap->payload_length, n_owned = heap->n_owned;
+    SPTI_TRY(spti_heap_check_not_in_flight(heap, err));
     spt_status status = SPT_OK;
     for (size_t i = 0; i < n_variables && status == SPT_OK; i++)
         status = add(heap, &variables[i], parts, err);
-    if (status != SPT_OK && status != SPT_ERR_BUSY)
+    if (status != SPT_OK)
         spti_heap_cut(heap, n_items, payload, n_owned);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <new>
 #include <optional>
+#include <poll.h>
 #include <thread>
 
 #if defined(__SANITIZE_THREAD__)
@@ -237,7 +238,7 @@ TEST(an_error_has_status_errno_and_text_of_c)
     /* Nobody may send to all there are without asking to. */
     spt::udp_stream stream(spt::no_thread, {{"255.255.255.255", 9}});
     const std::vector<std::int8_t> values(100);
-    const spt::heap heap(spt::array(0x1000, "values", "", values), SPT_VALUES);
+    const spt::heap heap({spt::array(0x1000, "values", "", values)});
     const spt::failure refused = thrown([&] { stream.send(heap); });
     CHECK_EQUAL(refused.status, SPT_ERR_SYSTEM, refused.sys_errno, EACCES);
     CHECK_WORDS(refused.message, "heap 1");
@@ -343,6 +344,27 @@ TEST(a_coroutine_goes_on_where_the_stream_is_polled)
         CHECK(bytes.size() == 4 && bytes[0] == bytes[3]);
         CHECK_EQUAL(stream.size(), 4 * bytes[0]);
     }
+}
+
+static task send_on(spt::stream &stream, state &s, const bool &stop)
+{
+    while (!stop)
+        co_await stream.async_send(s.heap);
+}
+
+TEST(who_sends_on_and_on_leaves_the_event_loop_its_turn)
+{
+    bool stop = false;
+    state s;
+    spt::memory_stream stream(spt::no_thread, polled());
+    const task sends = send_on(stream, s, stop);
+    for (int i = 0; i < 10; i++) {
+        CHECK(stream.poll() <= 64);
+        pollfd readable = {stream.fd(), POLLIN, 0};
+        CHECK_EQUAL(poll(&readable, 1, 0), 1);
+    }
+    for (stop = true; !sends.done();)
+        stream.poll();
 }
 
 static task expect_stop(spt::stream &stream, state &s, bool &stopped)

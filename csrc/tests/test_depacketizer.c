@@ -302,7 +302,8 @@ TEST(heaps_beyond_what_is_allowed_are_refused_and_counted)
 {
     spt_depacketizer_config config = any_order();
     config.max_heap_size = 1000;
-    config.max_pointers = config.max_gaps = 1;
+    config.max_pointers = 2;
+    config.max_gaps = 1;
     begin_with(config);
     TAKE({1, 1001, 0, 100, SPT_TOO_LARGE}, {1, (INT64_C(1) << 40) - 1, 0, 100, SPT_TOO_LARGE},
          {1, -1, 950, 100, SPT_TOO_LARGE}, {2, -1, 900, 100, SPT_PLACED},
@@ -311,8 +312,9 @@ TEST(heaps_beyond_what_is_allowed_are_refused_and_counted)
     make_part(&made, 3, 1000, 0, 8);
     make_add(&made, true, 0x1000, 0);
     make_add(&made, true, 0x1001, 0);
+    make_add(&made, true, 0x1002, 0);
     make_end_of(&made, 3, 0, 8);
-    CHECK_EQUAL(take_made(), SPT_TOO_LARGE); /* two pointers */
+    CHECK_EQUAL(take_made(), SPT_TOO_LARGE); /* three pointers */
     CHECK_EQUAL(account().fates[SPT_TOO_LARGE], 5, account().heaps_begun, 1);
 }
 
@@ -637,8 +639,10 @@ TEST(none_goes_on_from_a_packet_that_says_its_offset_twice)
 
 TEST(a_configuration_that_cannot_be_is_refused)
 {
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 6; i++) {
         spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
+        config.max_pointers = i == 4 ? 1 : config.max_pointers; /* with these, none would end */
+        config.max_heap_size = i == 5 ? 0 : config.max_heap_size;
         config.max_heaps = i == 0 ? 0 : i == 1 ? SIZE_MAX / 2 : config.max_heaps;
         config.substreams = i == 2 ? 0 : i == 1 ? 16 : config.substreams;
         config.memory.get = i == 3 ? get_counted : NULL;

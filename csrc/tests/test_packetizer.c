@@ -295,6 +295,15 @@ TEST(long_values_are_listed_and_short_ones_copied)
     CHECK(pieces[3].iov_base == value + 512);
 }
 
+TEST(a_heap_is_one_packet_where_that_is_large_enough)
+{
+    static const uint8_t value[1 << 20];
+    OWN(spt_heap) heap = new_heap_as(40, 0);
+    add_item(heap, 0x1000, value, sizeof(value), false);
+    packets all = cut(heap, 1, (1 << 20) + 48);
+    CHECK_EQUAL(all.n, 1, all.size[0], (1 << 20) + 48);
+}
+
 TEST(a_huge_packet_has_no_more_pointers_than_16_bits_count)
 {
     OWN(spt_heap) heap = new_heap_as(40, 0);

@@ -110,6 +110,13 @@ static void *get_all(void *stream)
     return NULL;
 }
 
+TEST(a_packet_of_more_bytes_than_there_are_is_refused)
+{
+    begin(0, 0);
+    CHECK_EQUAL(spt_inproc_queue_add_packet(queue, value, SIZE_MAX, NULL), SPT_ERR_MEMORY);
+    CHECK_EQUAL(spt_inproc_queue_add_packet(queue, value, SIZE, NULL), SPT_OK);
+}
+
 TEST(several_receivers_get_some_packets_each)
 {
     begin(10, 0);

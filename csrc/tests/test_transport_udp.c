@@ -248,6 +248,7 @@ TEST(bad_endpoints_ttls_and_interfaces_are_refused_with_a_reason)
         {{one}, 1, "multicast", 1, NULL},
         {{many}, 1, "0 to 255", 256, NULL},
         {{many}, 1, "not an IPv4 address", 1, "nonsense"},
+        {{{NULL, 8888}}, 1, "has no host", -1, NULL},
     };
     spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
     for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -256,6 +257,10 @@ TEST(bad_endpoints_ttls_and_interfaces_are_refused_with_a_reason)
         CHECK_REFUSED(SPT_ERR_ARGUMENT, cases[i].words,
                       spti_transport_udp(cases[i].endpoints, cases[i].n, &config, &err));
     }
+    config.interface_address = NULL;
+    config.interface_index = 1;
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "goes with IPv6", spti_transport_udp(&many, 1, &config, &err));
+    config.interface_index = 0;
     config.interface_address = "127.0.0.1";
     t = NEW(spti_transport_udp(&many, 1, &config, NULL));
     int ttl = 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of variable.c: they make the packets that items and descriptors make. */
+#include "../src/heap.h"
 #include "support.h"
 
 #include <endian.h>
@@ -141,6 +142,10 @@ TEST(a_variable_that_is_refused_leaves_the_heap_as_it_was)
         const spt_variable both[] = {good, wrong[i].variable};
         CHECK_REFUSED(SPT_ERR_ARGUMENT, wrong[i].words, spt_heap_add(heap, both, 2, SPT_ALL, &err));
         CHECK_EQUAL(spt_heap_add(heap, both, 2, SPT_VALUES, NULL), SPT_ERR_ARGUMENT);
+        CHECK_EQUAL(spt_heap_add(heap, both, 2, SPT_DESCRIPTORS, NULL), SPT_ERR_ARGUMENT);
         check_same(heap, expected);
+        spti_heap_borrow(heap); /* while it is being sent, nobody writes to it */
+        CHECK_EQUAL(spt_heap_add(heap, both, 2, SPT_ALL, NULL), SPT_ERR_BUSY);
+        spti_heap_return(heap);
     }
 }

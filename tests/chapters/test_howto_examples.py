@@ -167,19 +167,11 @@ def test_samples_that_fill_no_heap_are_not_dropped_in_silence(lab, c_sender):
         assert done.stderr == "7 samples at the end fill no heap: not sent\n"
 
 
-@pytest.mark.parametrize(
-    ("host", "packet_size", "words"),
-    [
-        ("192.168.31.2", 70000, "lower max_packet_size"),
-        ("10.0.0.1", 1472, "there is no way to the destination"),
-    ],
-)
-def test_the_python_sender_counts_what_fails_and_goes_on(lab, host, packet_size, words):
-    options = [f"--heap-size={HEAP}", f"--packet-size={packet_size}"]
-    done = run(lab, [*PYTHON, f"{host}:8888", *options], samples(5))
+def test_the_python_sender_counts_what_fails_and_goes_on(lab):
+    done = run(lab, [*PYTHON, "10.0.0.1:8888", f"--heap-size={HEAP}"], samples(5))
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()
-    assert words in line
+    assert "there is no way to the destination" in line
     assert "heaps sent: 0, that failed: 6" in done.stdout
 
 

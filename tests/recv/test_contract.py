@@ -390,6 +390,7 @@ def send(host: str, port: int, *packets: bytes) -> None:
     [
         ("127.0.0.1", lambda add, port: add(port)),
         ("127.0.0.1", lambda add, port: add(port, 9200, 0, "127.0.0.1")),
+        ("127.0.0.1", lambda add, port: add(port, 1 << 16)),
         ("127.0.0.1", lambda add, port: add(port, bind_hostname="localhost", buffer_size=99999)),
         ("127.0.0.1", lambda add, port: add(port=port, max_size=1500, buffer_size=0)),
         ("::1", lambda add, port: add(port, bind_hostname="::1")),

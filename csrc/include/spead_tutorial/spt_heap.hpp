@@ -334,6 +334,13 @@ class heap : public owner<spt_heap, detail::destroy_heap>
         add(variables, parts);
     }
 
+    /** The same, of those in braces. */
+    explicit heap(std::initializer_list<variable> variables, unsigned parts = SPT_ALL,
+                  const spt::flavour &how = default_flavour)
+        : heap(list<variable>(variables), parts, how)
+    {
+    }
+
     /**
      * Add variables: of each its descriptor, its value, or first one and then the other. Throws
      * what :c:func:`spt_heap_add` answers; the heap is as before then.

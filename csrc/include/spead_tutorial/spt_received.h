@@ -324,9 +324,11 @@ typedef struct spt_depacketizer_config {
     bool allow_out_of_order;
     /** Whether packets are taken that do not say how long their heap is. */
     bool allow_unsized_heaps;
-    /** Bytes of payload that a heap may have at most: no packet of a longer one is taken. */
+    /** Bytes of payload that a heap may have at most, 1 or more: no packet of a longer one is
+     * taken. */
     uint64_t max_heap_size;
-    /** Item pointers that a heap may have at most, those that packets repeat counted again. */
+    /** Item pointers that a heap may have at most, those that packets repeat counted again: 2 or
+     * more, as the heap that ends a stream has. */
     size_t max_pointers;
     size_t max_gaps;        /**< Gaps that a heap may have at most between what has arrived. */
     spt_heap_memory memory; /**< Where payload is kept. */

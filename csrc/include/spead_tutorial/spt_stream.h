@@ -333,8 +333,8 @@ typedef enum spt_group_mode {
  * :return: ``SPT_OK``; ``SPT_ERR_QUEUE_FULL`` where ``max_heaps`` leaves no room;
  *     ``SPT_ERR_GROUP`` for no heaps, or a count, a substream or a rate that there is not;
  *     ``SPT_ERR_ARGUMENT`` for a heap that does not fit the packet size, or a completion in use;
- *     ``SPT_ERR_SYSTEM`` with ``EMSGSIZE`` for a ``max_packet_size`` that the transport does not
- *     take; ``SPT_ERR_STOPPED``. After a failure nothing is borrowed and no heap count was used up.
+ *     ``SPT_ERR_SYSTEM`` with ``EMSGSIZE`` where packets would be larger than the transport takes;
+ *     ``SPT_ERR_STOPPED``. After a failure nothing is borrowed and no heap count was used up.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_stream_send_heaps(spt_stream *stream,
                                                         const spt_heap_reference *heaps,

@@ -34,14 +34,14 @@ using endpoint = spt_endpoint;
 /** One heap of a group: a :c:struct:`spt_heap_reference`. */
 struct heap_reference : spt_heap_reference {
     /** Refer to a heap, which is borrowed until its completion is complete. */
-    heap_reference(const spt::heap &which, std::int64_t cnt = -1, std::size_t substream_index = 0,
-                   double rate = -1) noexcept
-        : spt_heap_reference{which.get(), cnt, substream_index, rate}
+    heap_reference(const spt::heap &which, std::int64_t its_cnt = -1, std::size_t substream = 0,
+                   double at_rate = -1) noexcept
+        : spt_heap_reference{which.get(), its_cnt, substream, at_rate}
     {
     }
     /** A heap that is gone at once cannot be sent. */
-    heap_reference(const spt::heap &&which, std::int64_t cnt = -1, std::size_t substream_index = 0,
-                   double rate = -1) = delete;
+    heap_reference(const spt::heap &&which, std::int64_t its_cnt = -1, std::size_t substream = 0,
+                   double at_rate = -1) = delete;
 };
 
 /** How the packets of a group's heaps follow each other: see :c:enum:`spt_group_mode`. */
@@ -178,16 +178,19 @@ class stream : public owner<spt_stream, detail::destroy_stream>
 
     /**
      * Take what is complete from a stream with ``config.poll``, in order of completion, and resume
-     * the coroutines that wait for it, here and now. Without a thread, it also sends. Throws what
-     * the first of them throws out of it, when all have been resumed.
+     * the coroutines that wait for it, here and now: 64 at most, then it is the event loop's turn,
+     * though the descriptor stays readable. Without a thread, it also sends. Throws what the first
+     * of them throws out of it, when all have been resumed.
      *
      * :return: How many completions there were.
      */
     std::size_t poll()
     {
+        constexpr std::size_t most = 64;
         std::size_t n = 0;
         [[maybe_unused]] std::exception_ptr thrown;
-        for (spt_completion *next = nullptr; spt_stream_poll(get(), &next, 1) == 1; n++) {
+        for (spt_completion *next = nullptr; n < most && spt_stream_poll(get(), &next, 1) == 1;
+             n++) {
             /* It may be gone after that. */
             const auto waiter = take_back(*next);
             if (!waiter)
