@@ -265,7 +265,7 @@ def read_value(
     used = buffer[buffer.size - needed :] if is_immediate else buffer[:needed]
     surplus = 0 if is_immediate or None in shape else buffer.size - needed
     if format is not None and list(format) == [("c", 8)] and len(sizes) == 1:
-        return used.tobytes().decode("ascii"), surplus
+        return used.tobytes().decode("ascii").rstrip("\0"), surplus
     if dtype is not None:
         return _as_array(used, sizes, dtype, order, new_order), surplus
     assert format is not None

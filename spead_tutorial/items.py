@@ -708,6 +708,8 @@ class Item(Descriptor):
             return pack_fields(value, self._format, self._check_shape)
         if len(self._shape) == 1 and self._wire_dtype == _CHARACTER:
             value = _split_text(value)
+        elif len(self._shape) == 1 and self._wire_dtype.str[1:] == "U1" and isinstance(value, str):
+            value = list(value)
         array = as_dtype(value, self._wire_dtype)
         self._check_shape(array.shape)
         array = np.asarray(array, order=self._order)

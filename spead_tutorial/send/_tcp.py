@@ -5,7 +5,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from socket import AF_INET, AF_INET6, IPPROTO_TCP, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY
+from socket import (
+    AF_INET,
+    AF_INET6,
+    IPPROTO_TCP,
+    SO_SNDBUF,
+    SOCK_STREAM,
+    SOL_SOCKET,
+    TCP_NODELAY,
+    gaierror,
+)
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -78,7 +87,11 @@ async def _connected(
 ) -> Socket:
     """Connect to the first address of a host that takes it."""
     error: OSError | None = None
-    for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=SOCK_STREAM):
+    try:
+        found = await loop.getaddrinfo(host, port, type=SOCK_STREAM)
+    except gaierror as failed:
+        raise ValueError(f"could not look up host {host!r}: {failed.strerror}") from None
+    for family, kind, protocol, _, address in found:
         socket = Socket(family, kind, protocol)
         try:
             socket.setblocking(False)

@@ -176,7 +176,7 @@ def test_of_an_immediate_the_last_bytes_count():
 
 def test_one_dimension_of_characters_is_text_and_has_to_be_ascii():
     text = described(format=[("c", 8)])
-    assert update(text, b"telescope") == "telescope"
+    assert update(text, b"telescope") == update(text, b"telescope\0\0") == "telescope"
     assert update(text, b"") == ""
     with pytest.raises(UnicodeDecodeError):
         update(text, b"\xff")

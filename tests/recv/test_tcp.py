@@ -127,5 +127,7 @@ async def test_a_coroutine_is_told_where_nobody_listens(own_threads, acceptor):
         await connect(own_threads, [])
     with pytest.raises(TypeError, match="out of range"):
         await connect(own_threads, [(HOST, address[1] + 65536)])
+    with pytest.raises(ValueError, match="look up"):
+        await connect(own_threads, [("no such host", address[1])])
     with pytest.raises(ValueError, match="NUL"):
         await connect(own_threads, [(f"{HOST}\0", address[1])])
