@@ -236,6 +236,8 @@ def test_a_process_in_a_lab_is_seen_whatever_counts_its_packets(tmp_path, diagno
 
 PERF = """#!{python}
 import signal, sys
+if "stat" not in sys.argv:
+    sys.exit(1)
 signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
 signal.sigwait([signal.SIGINT])
 open(sys.argv[sys.argv.index("-o") + 1], "w").write("{count},,cache-misses:u,123,100.00,,\\n")
