@@ -599,6 +599,7 @@ cdef class HugePages:
         spt_free(&self.memory)
 
     def __getbuffer__(self, Py_buffer *view, int flags):
+        Py_DECREF(None)  # which Cython has put into view.obj
         PyBuffer_FillInfo(view, self, self.memory.data, <Py_ssize_t>self.memory.size, 0, flags)
 
     @property
@@ -842,8 +843,18 @@ cdef class Stream:
     cdef object last_timeline
     cdef size_t substreams
     cdef size_t timeline_size
+    # Of an AsyncStream. They are here, and so is what lets go of them, since no weak reference
+    # leads here any more when this is let go of.
+    cdef object loop        # whose reader watches the stream's fd, or None
+    cdef object turn_loop   # which is to take a turn, without a pool, or None
+    cdef object last_loop   # whose futures were made last, or None
+    cdef dict last_loop_kw  # makes a future of it, or None where only the loop knows how
+    cdef list flushers      # (operations to wait for, future)
 
     def __dealloc__(self):
+        # With operations in flight only where their event loop is gone.
+        if self.stream != NULL and self.in_flight and self.made == generation:
+            abandon(self.stream)
         self.destroy()
 
     cdef void destroy(self) noexcept:
@@ -1344,6 +1355,20 @@ cdef tuple find_loop():
     return loop, loop.is_running()
 
 
+cdef void abandon(spt_stream *stream) noexcept:
+    """Stop, and let go of what was in flight."""
+    cdef spt_completion *done[64]
+    cdef size_t n, i
+    with nogil:
+        spt_stream_stop(stream)
+    n = 64
+    while n == 64:
+        with nogil:
+            n = spt_stream_poll(stream, done, 64)
+        for i in range(n):
+            Py_DECREF(<_Operation>done[i].user)
+
+
 @cython.no_gc_clear
 cdef class AsyncStream(Stream):
     """A stream whose calls return futures; it is not made itself.
@@ -1355,37 +1380,14 @@ cdef class AsyncStream(Stream):
     event loop ends before: `flush` first.
     """
 
-    cdef object loop        # whose reader watches the stream's fd, or None
-    cdef object turn_loop   # which is to take a turn, without a pool, or None
-    cdef object last_loop   # whose futures were made last, or None
-    cdef dict last_loop_kw  # makes a future of it, or None where only the loop knows how
     cdef unsigned long last_thread  # where it ran, in the type that C has for it
     cdef bint elsewhere     # it runs in another thread
     cdef uint64_t queued    # operations ever
     cdef uint64_t drained
-    cdef list flushers      # (operations to wait for, future)
 
     def __cinit__(self):
         import_asyncio()
         self.flushers = []
-
-    def __dealloc__(self):
-        # Only reached with operations in flight where their event loop is gone.
-        if self.stream != NULL and self.in_flight and self.made == generation:
-            self.abandon()
-
-    cdef void abandon(self) noexcept:
-        """Stop, and let go of what was in flight."""
-        cdef spt_completion *done[64]
-        cdef size_t n, i
-        with nogil:
-            spt_stream_stop(self.stream)
-        n = 64
-        while n == 64:
-            with nogil:
-                n = spt_stream_poll(self.stream, done, 64)
-            for i in range(n):
-                Py_DECREF(<_Operation>done[i].user)
 
     @property
     def fd(self):
@@ -1491,18 +1493,21 @@ cdef class AsyncStream(Stream):
         cdef size_t n = 64
         cdef size_t i
         cdef object interruption = None
-        while n == 64 and self.in_flight:
-            with nogil:
-                n = spt_stream_poll(self.stream, done, 64)
-            for i in range(n):
-                interruption = self.finish(<_Operation>done[i].user) or interruption
-        while self.flushers and self.flushers[0][0] <= self.drained:
-            interruption = settle(self.flushers.pop(0)[1], None, None) or interruption
-        if self.in_flight == 0:
-            loop, self.loop = self.loop, None  # whoever sends from now on arranges it anew
-            if loop is not None:
-                loop.remove_reader(spt_stream_fd(self.stream))
-            self.close_if_idle()
+        self.callers += 1  # what is let go of, or told, may close the stream
+        try:
+            while n == 64 and self.in_flight:
+                with nogil:
+                    n = spt_stream_poll(self.stream, done, 64)
+                for i in range(n):
+                    interruption = self.finish(<_Operation>done[i].user) or interruption
+            while self.flushers and self.flushers[0][0] <= self.drained:
+                interruption = settle(self.flushers.pop(0)[1], None, None) or interruption
+            if self.in_flight == 0:
+                loop, self.loop = self.loop, None  # whoever sends from now on arranges it anew
+                if loop is not None:
+                    loop.remove_reader(spt_stream_fd(self.stream))
+        finally:
+            self.leave()
         if interruption is not None:
             raise interruption
 

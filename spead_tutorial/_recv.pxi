@@ -49,6 +49,7 @@ cdef class RawItem:
     def __getbuffer__(self, Py_buffer *view, int flags):
         if self.heap is None:
             raise BufferError("this item is of no heap")
+        Py_DECREF(None)  # which Cython has put into view.obj
         PyBuffer_FillInfo(view, self, self.data, <Py_ssize_t>self.length,
                           self.heap.read_only and not self.is_immediate, flags)
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What streams are told and what they tell: plain types, used by the core and its callers."""
 
-import copy
 import enum
 import math
 from dataclasses import dataclass, field, fields
@@ -125,9 +124,12 @@ class Settings:
 
     def copy(self) -> Self:
         """Return another one that is the same, with lists of its own."""
-        other = copy.copy(self)
-        other.__dict__.update({k: list(v) for k, v in vars(self).items() if isinstance(v, list)})
+        other = object.__new__(type(self))
+        own = {k: list(v) if isinstance(v, list) else v for k, v in vars(self).items()}
+        other.__dict__.update(own)
         return other
+
+    __copy__ = copy
 
 
 @dataclass(kw_only=True, eq=False)

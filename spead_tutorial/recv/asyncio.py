@@ -7,7 +7,6 @@ How streams are configured is in `spead_tutorial.recv`.
 from __future__ import annotations
 
 import asyncio
-import weakref
 from collections.abc import AsyncIterator
 from typing import Self
 
@@ -34,13 +33,14 @@ class _Turns:
     """A lock for each event loop, for those who wait in it."""
 
     def __init__(self) -> None:
-        self._locks: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock]
-        self._locks = weakref.WeakKeyDictionary()
+        self._locks: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
         self._last: tuple[asyncio.AbstractEventLoop, asyncio.Lock] | None = None
 
     def of(self, loop: asyncio.AbstractEventLoop) -> asyncio.Lock:
         last = self._last
         if last is None or last[0] is not loop:
+            known = [*self._locks.items()]
+            self._locks = {one: lock for one, lock in known if not one.is_closed()}
             last = self._last = (loop, self._locks.setdefault(loop, asyncio.Lock()))
         return last[1]
 

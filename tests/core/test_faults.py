@@ -250,6 +250,60 @@ asyncio.run(end())
     assert (done.returncode, done.stdout, done.stderr) == (3, "closed\n", "")
 
 
+@pytest.mark.parametrize("kind", ["thread", "none"])
+def test_a_stream_may_be_closed_by_what_it_lets_go_of(tmp_path, kind):
+    done = run_script(
+        SLOW
+        + f"""
+async def main():
+    stream, heap = make_stream("{kind}", spead_tutorial.send.asyncio, 0), make_heap()
+    weakref.finalize(heap, stream.close)
+    sent = stream.async_send_heap(heap)
+    del heap
+    print(await sent > 0)
+
+asyncio.run(main())
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+
+
+def test_a_stream_that_goes_with_heaps_in_flight_is_not_found_meanwhile(tmp_path):
+    done = run_script(
+        SLOW
+        + """
+import threading
+sys.setswitchinterval(1e-6)
+pool, heap = spead_tutorial.ThreadPool(), make_heap()
+queue = spead_tutorial.InprocQueue(max_packets=1)
+queue.add_packet(b"x")  # and so it is full
+
+def watch():
+    while True:
+        stream = alive()
+        if stream is not None:
+            stream.stats
+        del stream
+
+async def main():
+    global alive
+    stream = spead_tutorial.send.asyncio.InprocStream(pool, [queue])
+    alive = weakref.ref(stream)
+    stream.async_send_heap(heap)
+
+alive = lambda: None
+threading.Thread(target=watch, daemon=True).start()
+for _ in range(300):
+    asyncio.run(main())
+    gc.collect(0)
+print("alive")
+""",
+        tmp_path,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
+
+
 def test_a_forked_child_is_told_to_make_its_own_stream(tmp_path):
     done = run_script(
         SLOW

@@ -97,6 +97,10 @@ def test_huge_pages_say_what_they_are_and_stay_as_long_as_their_arrays():
     assert memoryview(pages).nbytes == pages.size >= 5_000_000
     assert not any(bytes(pages))
     assert (pages.reason is None) == (pages.page_size > 4096)
+    before = sys.getrefcount(None)
+    for _ in range(1000):
+        memoryview(pages)
+    assert abs(sys.getrefcount(None) - before) < 100
     array = np.ndarray((3, 1000), np.int8, HugePages(3000))
     array[...] = 7
     assert array.sum() == 21000

@@ -464,6 +464,10 @@ def test_those_who_wait_have_their_turn_in_each_of_several_loops():
     assert first is not other
     for loop in loops:
         loop.close()
+    last = asyncio.new_event_loop()
+    turns.of(last)
+    last.close()
+    assert [*turns._locks] == [last]  # no loop is kept for ever
 
 
 @pytest.mark.parametrize("make_pool", [st.ThreadPool, lambda: None], ids=["pool", "none"])
