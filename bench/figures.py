@@ -139,7 +139,9 @@ def draw(source: Path, output: Path, sweeps: Iterable[str] = ()) -> tuple[list[P
             continue
         try:
             name, recording = output / picture.name, read(record)
-            name.write_bytes(plots.render(picture.draw, recording, plots.LIGHT))
+            part = name.with_suffix(".part")
+            part.write_bytes(plots.render(picture.draw, recording, plots.LIGHT))
+            part.replace(name)
             drawn.append(name)
         except (RecordError, ValueError, plots.MissingError) as error:
             problems.append(f"{picture.name}: {error}")

@@ -3,6 +3,7 @@
 #include "command_line.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
@@ -37,6 +38,18 @@ _Noreturn void fail(const char *format, ...)
     va_list arguments;
     va_start(arguments, format);
     end(1, "", format, arguments);
+}
+
+/* What a program has said is said when it ends, and that may fail. */
+static void check_written(void)
+{
+    bool lost = ferror(stdout) != 0;
+    errno = 0;
+    if ((fflush(stdout) == 0 && !lost) || fcntl(STDOUT_FILENO, F_GETFD) < 0)
+        return; /* all of it, or nobody wanted it */
+    fprintf(stderr, "%s: %s\n", program_invocation_short_name,
+            errno != 0 ? strerror(errno) : "could not write all that it says");
+    _exit(1);
 }
 
 /* ---- Values ---- */
@@ -222,6 +235,7 @@ void read_words(int argc, char **argv, const char *doc, const char *example, con
             own[n++] = words;
         }
     spec.longs[spec.n_longs] = (struct option){"help", no_argument, NULL, 'h'};
+    atexit(check_written);
     opterr = 0; /* one line of our own says it */
     for (int c; (c = getopt_long(argc, argv, spec.letters, spec.longs, NULL)) != -1;) {
         if (c == 'h')

@@ -345,7 +345,8 @@ class Helper:
             stdout=stdout,
             stderr=stderr,
             env=env,
-            cwd=cwd,
+            # Mostly the helper's own: it need not be able to enter it.
+            cwd=None if cwd == os.readlink("/proc/self/cwd") else cwd,
             preexec_fn=die_with_helper,  # safe: this process has one thread
         )
         self.programs[token] = (program, os.dup(status))

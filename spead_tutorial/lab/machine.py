@@ -110,7 +110,7 @@ class LabMachine:
                 pipes,
                 theirs,
                 env=dict(os.environ if env is None else env),
-                cwd=os.getcwd() if cwd is None else os.fspath(cwd),
+                cwd=os.readlink("/proc/self/cwd") if cwd is None else os.fspath(cwd),
             )
             ours.pop_all()
             return process

@@ -146,7 +146,7 @@ class Running:
             try:
                 if self._show is not None:
                     self._show(self._name, line.rstrip("\n"), lines is self._lines[1])
-            except BrokenPipeError:  # no reader is left: `head` has seen enough
+            except OSError:  # no reader is left, as `head` has seen enough, or no room
                 self._show = None
         self._ready.set()  # or else it has ended
 

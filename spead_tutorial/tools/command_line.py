@@ -26,7 +26,8 @@ from spead_tutorial.results.tables import plain
 
 _FAILED, _WRONG = 1, 2
 #: What is written in the place of characters that a stream has not.
-_OTHER_WORDS = {"→": "->", "—": "-", "\N{EN DASH}": "-", "✓": "y", "✗": "N", "⁶": "^6", "⁹": "^9"}
+_OTHER_WORDS = {"→": "->", "—": "-", "\N{EN DASH}": "-", "✓": "y", "✗": "N", "⁶": "^6", "⁹": "^9",
+                "…": "...", "µ": "u", "·": "-"}  # fmt: skip
 _ASCII = "plain_ascii"
 _T = TypeVar("_T")
 

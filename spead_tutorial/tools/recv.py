@@ -221,8 +221,8 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, at the end.")
 @click.option("--max-heaps", type=_COUNT, default=StreamConfig.DEFAULT_MAX_HEAPS, metavar="HEAPS",
               show_default=True, help="Heaps of a substream that may arrive at once.")  # fmt: skip
-@click.option("--substreams", type=_COUNT, default=1, show_default=True, metavar="COUNT",
-              help="Sequences of heaps, by which heap counts take turns.")  # fmt: skip
+@click.option("--substreams", type=click.IntRange(1, 1 << 16), default=1, show_default=True,
+              metavar="COUNT", help="Sequences of heaps, which take turns.")  # fmt: skip
 @click.option("--any-order/--in-order", "allow_out_of_order", default=True, show_default=True,
               help="Whether a heap's packets may come in any order.")  # fmt: skip
 @click.option("--max-heap-size", type=click.IntRange(1, 2**47), metavar="BYTES",

@@ -5,9 +5,11 @@ import itertools
 import json
 import os
 import subprocess
+import sys
 
 import pytest
 
+from spead_tutorial.measure import programs
 from support.labs import needs_lab
 from support.typed import COMMAND, PIPES, Typed, run
 
@@ -64,6 +66,42 @@ def test_nobody_has_to_look_at_all_that_a_receiver_prints():
         said = process.stderr.read()
     assert "Traceback" not in said
     assert "did not say what it counted" not in said
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    "words", [["run", "3"], ["run", "4", "--lang", "c", "-n", "3"], ["chapters"]], ids=str
+)
+def test_a_full_disk_is_one_line(words):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([COMMAND, *words], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "spead-tutorial: No space left on device"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("language", ["python", "c", "cpp"])
+def test_a_program_whose_words_are_lost_has_failed(language):
+    path = str(programs.program_path("tut_4_send_perf", language))
+    start = [sys.executable] if language == "python" else []
+    for file, status, words in (
+        ("/dev/full", 1, "tut_4_send_perf: No space left on device\n"),
+        ("/dev/null", 0, ""),
+    ):
+        with open(file, "w") as out:
+            done = subprocess.run(
+                [*start, path, "-n", "3", "127.0.0.1", "8888"],
+                stdout=out, stderr=subprocess.PIPE, text=True,
+            )  # fmt: skip
+        assert (done.returncode, done.stderr) == (status, words)
+
+
+@needs_lab
+def test_a_lab_can_be_used_from_a_folder_that_is_gone(tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = run("sh", "-c", f'cd {gone}; rmdir {gone}; exec "{COMMAND}" lab -- echo fine')
+    assert (done.returncode, done.stdout) == (0, "fine\n")
 
 
 # ---- Streams that do not take every character ----

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.tools.why import finding, findings
+from spead_tutorial.tools.why import finding, findings, samples
 from spead_tutorial.tools.why.accounting import Prices, account
 from spead_tutorial.tools.why.facts import (
     GB,
@@ -321,6 +321,22 @@ def test_what_was_not_seen_is_not_weighed(facts, unknown):
     (found,) = diagnose(seen(**one_per_message(), **facts))
     assert found.kind == OFFLOAD
     assert [getattr(found, name) for name in unknown] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("", "before perf had looked"),
+        ("Error:\nThe syscall returned with 3 (No such process).", "before perf had looked"),
+        (
+            "Error:\nAccess is limited.\nperf_event_paranoid is 3",
+            "event_paranoid is",
+        ),
+        ("Error:\nCannot load it.", "may not look: Cannot load it."),
+    ],
+)
+def test_why_own_code_was_not_seen_is_what_perf_said(said, words):
+    assert words in samples._reason(said)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ class Follower:
         self._pid, self._number, self._pids = pid, 0, list[int]()
         self._per_wait = max(_PER_WAIT, round(seconds / LOOK_S / _MOST_WAITS))
         self.pooled = False  # whether its threads stand in for each other
+        self._seen = set[int]()  # threads
 
     def look(self, counted: Counters, *, ended: bool = False, queued: bool | None = None) -> Look:
         """Look at it, as far as it is time to."""
@@ -44,6 +45,9 @@ class Follower:
             self.pooled |= any(map(waits.is_pooled, self._pids))
         if not ended and number % _PER_THREADS == 0:
             look.threads = instruments.threads(self._pids) or None
+        if look.threads:  # they do, too, where they come and go
+            self._seen |= look.threads.keys()
+            self.pooled |= len(self._seen) > 8 + 2 * len(look.threads)
         if not ended and number % self._per_wait == 0:
             look.waiting = waits.look(self._pids)
         return look

@@ -134,8 +134,11 @@ def _read(perf: str, output: str) -> list[str]:
 
 
 def _reason(said: str) -> str:
-    lines = [line.strip(" .:") for line in said.splitlines() if line.strip()]
-    why = lines[0] if lines else "it wrote down nothing"
+    lines = [line.strip(" .:") for line in said.splitlines()]
+    lines = [line for line in lines if line not in ("", "Error")]
+    if not lines or "No such process" in said:
+        return UNSEEN["perf-too-late"]
+    why = lines[0]
     if any("aranoid" in line or "ermission" in line for line in lines):
         why = "sysctl kernel.perf_event_paranoid is above 2"
     return UNSEEN["perf-forbidden"].format(why=why)
