@@ -96,7 +96,10 @@ class MachineLadders(SphinxDirective):
         cores = machine["usable_cores"]
         section = nodes.section(ids=[f"machine-{name}"], names=[f"machine-{name}"])
         self.state.document.note_explicit_target(section)
-        section += nodes.title(text=f"{machine['cpu']}, {cores} core{'s' * (cores != 1)}")
+        own = f", {units.size(machine['caches_bytes']['L2'])} of L2"
+        if path == contributed.LADDER:
+            own = " (reference)"
+        section += nodes.title(text=f"{machine['cpu']}, {cores} core{'s' * (cores != 1)}{own}")
         here = os.path.relpath(path, self.env.srcdir)
         caption = f"Drawn from {{download}}`{path.name} <{here}>`"
         if path == contributed.LADDER:

@@ -78,7 +78,7 @@ class MadeTable(SphinxDirective):
         return [built(rows, table.stubs, table.widths, table.classes)]
 
     def _entry(self, text: str) -> nodes.entry:
-        lines = [self.parse_inline(line)[0] for line in text.split("\n")]
+        lines = [self.parse_inline(line)[0] for line in _unbroken(text).split("\n")]
         if len(lines) == 1:
             return nodes.entry("", nodes.paragraph("", "", *lines[0]))
         block = (nodes.line("", "", *line) for line in lines)
@@ -234,10 +234,15 @@ def columns(text: str) -> Iterator[list[nodes.entry]]:
         yield [_entry(kind, cell) for cell in cells]
 
 
+def _unbroken(text: str) -> str:
+    """Have no number end a line in its midst."""
+    return text.replace("\N{THIN SPACE}", "\N{NARROW NO-BREAK SPACE}")
+
+
 def _entry(kind: str, cell: str) -> nodes.entry:
     indented = kind == "text" and cell.startswith(" ")
     classes = [kind, "set-in"] if indented else [kind]
-    return nodes.entry("", nodes.paragraph("", cell.strip()), classes=classes)
+    return nodes.entry("", nodes.paragraph("", _unbroken(cell.strip())), classes=classes)
 
 
 # ---- Commands ----

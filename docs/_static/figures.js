@@ -58,7 +58,7 @@
         const least = Math.min(...ends), most = Math.max(...ends), ladder = all[0].row;
         const rows = distinct(all, ({row}) => row);
         const sizes = [...new Map(all.map(({at, size}) => [at, size]))].sort(([a], [b]) => a - b);
-        const left = ladder ? Math.min(width / 2, 7 * Math.max(...rows.map((row) => row.length))) : 64;
+        const left = ladder ? Math.min(width / 2, 8 * Math.max(...rows.map((row) => row.length))) : 64;
         const bottom = ladder ? rows.length * ROW : HEIGHT;
         const across = (x, low, high) =>
             left + Math.log(x / low) / (Math.log(high / low) || 1) * (width - left - 32);
@@ -73,10 +73,14 @@
             word(along(rate), bottom + 16, "middle", `${rate / 1e3} GB/s`);
         const level = (rate) => rule([left, along(rate)], [width, along(rate)]) +
             word(left - 8, along(rate) + 4, "end", number(rate));
+        const fitted = (row) => row.length * 7.5 > left ? `<tspan textLength="${left - 8}" ` +
+            `lengthAdjust="spacingAndGlyphs">${row}</tspan>` : row;
         const few = (_, n) => n % Math.ceil(sizes.length * 64 / width) === 0;
+        const steps = most / least < 30 ? [1, 2, 5] : [1];
+        const decades = [1, 10, 100, 1e3, 1e4, 1e5].flatMap((x) => steps.map((n) => n * x));
         const scale = ladder
-            ? several([1, 10, 100, 1e3, 1e4, 1e5].filter((x) => x >= least && x <= most), vertical) +
-                several(rows, (row, n) => word(0, (n + 0.7) * ROW, "start", row))
+            ? several(decades.filter((x) => x >= least && x <= most), vertical) +
+                several(rows, (row, n) => word(0, (n + 0.7) * ROW, "start", fitted(row)))
             : several([0, 1, 2, 3].map((n) => n * Number((most / 4).toPrecision(1))), level) +
                 several(sizes.filter(few), ([at, size]) => word(sized(at), bottom + 16, "middle", size));
         const drawn = (some, own) => several(distinct(some, ({group}) => group), (name) => {

@@ -38,7 +38,7 @@ const Records = (() => {
     }
 
     const rate = ({failure, payload_bytes, elapsed_ns}) =>
-        failure ? NaN : payload_bytes / (elapsed_ns / 1e9) / 1e6;
+        failure || !(payload_bytes > 0) ? NaN : payload_bytes / (elapsed_ns / 1e9) / 1e6;
 
     /* The rate that a search has found: that of the middle one of the last runs at the highest rate
        that was held. It is null where the search is not over. */

@@ -1,11 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is read from the lines of strace."""
+"""What is read from the lines of strace, and which threads are taken for one."""
 
+import itertools
+import os
 import textwrap
 
 import pytest
 
+from spead_tutorial.lab import Counters
+from spead_tutorial.tools.why import following
 from spead_tutorial.tools.why.calls import EVENTS, parse_calls
+
+NOTHING = Counters("dummy", 0, 0, 0, 0, 0, 0)
+
+
+def test_threads_that_come_and_go_stand_in_for_each_other(monkeypatch):
+    numbers = itertools.count()
+    monkeypatch.setattr(following.instruments, "threads", lambda pids: {next(numbers): None})
+    short, long = (following.Follower(os.getpid(), 1.0) for _ in range(2))
+    for _ in range(50):
+        short.look(NOTHING)
+    assert short.pooled
+    monkeypatch.setattr(following.instruments, "threads", lambda pids: dict.fromkeys(range(50)))
+    for _ in range(50):
+        long.look(NOTHING)
+    assert not long.pooled
+
 
 SENDTO = '10 {} sendto({}, ""..., 9000, 0, 0x7f, 16) = {} <0.0001>'
 SENDMMSG = "10 {} sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.0001>"

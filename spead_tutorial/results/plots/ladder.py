@@ -156,7 +156,7 @@ def _write(axis: Axes, y: float, low: float, high: float, words: str, theme: The
         end, shift, look["ha"] = low, -6, "right"
     else:
         look["bbox"] = {"facecolor": theme.background, "alpha": 0.8, "pad": 0.5, "linewidth": 0}
-        is_low = right - high > 1.3 * low  # there is less of it behind than before
+        is_low = right - high > 1.2 * low  # there is less of it behind than before
         end, shift, look["ha"] = (right, 0, "right") if is_low else (0, 3, "left")
     write(axis, words, (end, y), (shift, 0), fontsize=FAINT, **look)
 

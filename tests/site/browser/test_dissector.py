@@ -211,6 +211,11 @@ def test_what_is_refused_is_said_beside_its_field_and_goes_away(dissector):
     size.fill("56")
     assert error.inner_text() == ""
     assert size.get_attribute("aria-invalid") is None
+    shape = dissector.get_by_label("Shape").nth(1)
+    before = shape.input_value()
+    shape.fill("1048576")
+    assert "too many packets" in error.inner_text()
+    shape.fill(before)
     wrong = dissector.get_by_label("Type").nth(1)
     wrong.fill("u:0")
     assert dissector.locator("[aria-invalid]").evaluate_all("all => all.length") == 1
