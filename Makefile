@@ -7,8 +7,8 @@ VENV = $(if $(filter-out python3,$(PYTHON)),.venv-$(notdir $(PYTHON)),.venv)
 BIN := $(VENV)/bin
 BUILD = build
 SEALED := SPEAD_TUTORIAL_SITE=$(BUILD)/site $(BIN)/python .ci/sealed.py
-# One worker more than there are cores, for many tests wait.
-JOBS ?= $(shell echo $$(($$(nproc) + 1)))
+# Twice as many workers as there are cores, for many tests wait.
+JOBS ?= $(shell echo $$(($$(nproc) * 2)))
 # Where the site is published, and how many tags beside this tree: CI says the real ones.
 URL ?= http://localhost/spead_tutorial
 TAGS ?= 0
@@ -19,7 +19,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-notebooks notebooks notebooks-refresh docs test-docs published test-published packages test-packages screenshots figures peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean
+.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-pytest test-notebooks notebooks notebooks-refresh docs test-docs published test-published packages test-packages screenshots figures peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,7 +38,7 @@ $(BIN)/.installed: $(SOURCES)
 	@$(BIN)/python -m compileall -qq -j 0 -x /tests/ $(VENV)/lib || true
 	@touch $@
 
-tour: setup ## every chapter in Python and in C, in a lab; a table and a page, the notebooks, the site
+tour: setup ## every chapter that sends, in Python and in C, in a lab; a table and a page, the notebooks, the site
 	$(BIN)/spead-tutorial tour
 	@$(MAKE) --jobs=2 tour-notebooks tour-site
 	@$(BIN)/spead-tutorial tour --from-record # the page has links to both now
@@ -53,10 +53,12 @@ tour-site: setup
 
 test: $(BIN)/.browser ## all tests but those that take long: every part is run, also after one has failed
 	@trap 'exit 130' INT; failed=0; \
-	$(MAKE) --keep-going --jobs=2 test-c docs || failed=1; \
-	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal || failed=1; \
-	$(MAKE) test-notebooks || failed=1; \
+	$(MAKE) --keep-going --jobs=3 test-notebooks test-c docs || failed=1; \
+	$(MAKE) test-pytest || failed=1; \
 	exit $$failed
+
+test-pytest: setup
+	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal
 
 notebooks: setup ## open the notebooks in JupyterLab
 	$(BIN)/spead-tutorial notebook
