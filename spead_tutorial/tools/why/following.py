@@ -45,7 +45,7 @@ class Follower:
             self.pooled |= any(map(waits.is_pooled, self._pids))
         if not ended and number % _PER_THREADS == 0:
             look.threads = instruments.threads(self._pids) or None
-        if look.threads:  # they do, too, where they come and go
+        if look.threads:  # so do those that come and go
             self._seen |= look.threads.keys()
             self.pooled |= len(self._seen) > 8 + 2 * len(look.threads)
         if not ended and number % self._per_wait == 0:
