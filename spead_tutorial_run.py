@@ -142,6 +142,8 @@ def run(main: "Callable[[], None] | Callable[[], Coroutine[Any, Any, None]]") ->
             asyncio.run(main())
         else:
             main()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except _EXPECTED as error:
         fail(_line(error))
 

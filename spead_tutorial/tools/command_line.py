@@ -119,11 +119,24 @@ def _say(name: str, message: str) -> None:
     click.echo(f"{name}: {plain(' '.join(message.split()))}", err=True)
 
 
+def _forget_what_cannot_be_written() -> None:
+    """Have Python not try again at its end, and say so in its own words."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
 def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
     """Run a command line and return the exit status; what goes wrong is one line on stderr."""
     _prepare_streams()
     try:
         status = command.main(arguments, prog_name=name, standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx is not None else name
         _say(name, f"{error.format_message().rstrip('.')} (see {path} --help)")
@@ -137,6 +150,7 @@ def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
         _say(name, f"{place}{error.strerror or error}")
+        _forget_what_cannot_be_written()
         return _FAILED
     except (click.Abort, KeyboardInterrupt) as error:
         how, ended = how_it_ended(error.__cause__ if isinstance(error, click.Abort) else error)

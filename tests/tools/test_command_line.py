@@ -11,6 +11,7 @@ import pytest
 
 from spead_tutorial.measure import programs
 from support.labs import needs_lab
+from support.needs import need
 from support.typed import COMMAND, PIPES, Typed, run
 
 CLOSE = {0: "0<&-", 1: "1>&-", 2: "2>&-"}
@@ -82,6 +83,8 @@ def test_a_full_disk_is_one_line(words):
 
 @pytest.mark.parametrize("language", ["python", "c", "cpp"])
 def test_a_program_whose_words_are_lost_has_failed(language):
+    if language == "cpp":
+        need("c++")
     path = str(programs.program_path("tut_4_send_perf", language))
     start = [sys.executable] if language == "python" else []
     for file, status, words in (
