@@ -7,8 +7,8 @@ VENV = $(if $(filter-out python3,$(PYTHON)),.venv-$(notdir $(PYTHON)),.venv)
 BIN := $(VENV)/bin
 BUILD = build
 SEALED := SPEAD_TUTORIAL_SITE=$(BUILD)/site $(BIN)/python .ci/sealed.py
-# Twice as many workers as there are cores, for many tests wait.
-JOBS ?= $(shell echo $$(($$(nproc) * 2)))
+# One worker more than there are cores, for many tests wait.
+JOBS ?= $(shell echo $$(($$(nproc) + 1)))
 # Where the site is published, and how many tags beside this tree: CI says the real ones.
 URL ?= http://localhost/spead_tutorial
 TAGS ?= 0
@@ -53,8 +53,9 @@ tour-site: setup
 
 test: $(BIN)/.browser ## all tests but those that take long: every part is run, also after one has failed
 	@trap 'exit 130' INT; failed=0; \
-	$(MAKE) --keep-going --jobs=3 test-notebooks test-c docs || failed=1; \
+	$(MAKE) --keep-going --jobs=2 test-c docs || failed=1; \
 	$(MAKE) test-pytest || failed=1; \
+	$(MAKE) test-notebooks || failed=1; \
 	exit $$failed
 
 test-pytest: setup
