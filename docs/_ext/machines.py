@@ -96,9 +96,11 @@ class MachineLadders(SphinxDirective):
         cores = machine["usable_cores"]
         section = nodes.section(ids=[f"machine-{name}"], names=[f"machine-{name}"])
         self.state.document.note_explicit_target(section)
-        own = f", {units.size(machine['caches_bytes']['L2'])} of L2"
+        own, caches = "", machine["caches_bytes"] or {}
         if path == contributed.LADDER:
             own = " (reference)"
+        elif "L2" in caches:  # not every system says it
+            own = f", {units.size(caches['L2'])} of L2"
         section += nodes.title(text=f"{machine['cpu']}, {cores} core{'s' * (cores != 1)}{own}")
         here = os.path.relpath(path, self.env.srcdir)
         caption = f"Drawn from {{download}}`{path.name} <{here}>`"

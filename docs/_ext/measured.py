@@ -423,7 +423,7 @@ def machine_facts(found: Recording) -> dict[str, str]:
     return {
         "cpu": str(machine["cpu"]),
         "cores": str(machine["usable_cores"]),
-        **{name: units.size(n_bytes) for name, n_bytes in machine["caches_bytes"].items()},
+        **{name: units.size(n_bytes) for name, n_bytes in (machine["caches_bytes"] or {}).items()},
         "memory": f"{machine['memory_bytes'] / (1 << 30):.0f} GiB",
         "kernel": f"Linux {machine['kernel']}",
         "virtualisation": str(machine["virtualisation"] or "none"),
@@ -496,7 +496,9 @@ class Measured(SphinxRole):
         if (path := _path(said.record)).parent != RESULTS:
             page, place = self.env.docname, f"machine-{path.stem}"
         uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
-        cores = f"{machine['cores']} cores, each with {machine['L2']} of L2"
+        cores = f"{machine['cores']} cores"
+        if "L2" in machine:  # not every system says it
+            cores += f", each with {machine['L2']} of L2"
         where = ", ".join((machine["cpu"], cores, machine["kernel"], machine["lab"]))
         link = f'<a class="reference internal" href="{uri}#{place}">{html.escape(where)}</a>'
         more = f"; {link}, MTU {machine['mtu']}, revision {machine['revision']}"

@@ -285,7 +285,7 @@ const Dissector = (() => {
         if (BigInt(total) > low(bits))
             throw new Refusal("flavour", `the heap is longer than ${bits} address bits reach`);
         if (total / (size - PREFIX) > 10000)
-            throw new Refusal("packetSize", "that is too many packets to look at");
+            throw new Refusal("packetSize", "that is too many packets to look at: choose larger ones");
         const payload = joined(pieces.map((one) => one.bytes));
         const cut = [];
         let sent = 0, offset = 0;

@@ -15,7 +15,15 @@ from support.site import extension
 #: What each machine's record says, and how many times as fast it is as the reference machine.
 MADE_UP: dict[str, tuple[float, dict[str, Any]]] = {
     "big-server": (3.0, {"cpu": "Made-up <Big> 64", "usable_cores": 64, "kernel": "6.2.10"}),
-    "old-laptop": (0.5, {"cpu": "Another that nobody has", "usable_cores": 4, "kernel": "5.10.1"}),
+    "old-laptop": (
+        0.5,
+        {
+            "cpu": "Another that nobody has",
+            "usable_cores": 4,
+            "kernel": "5.10.1",
+            "caches_bytes": None,
+        },
+    ),
 }
 
 

@@ -165,6 +165,8 @@ def test_a_value_has_the_interval_that_python_has_and_of_few_values_the_range(pa
             room = 0.01 * middle
             assert known[0] - room <= end <= known[-1] + room, (key, name)
     assert page.evaluate("Records.estimate([3, 1, 2])") == [2, 1, 3, 3]
+    few, enough = stats.FEWEST - 1, stats.FEWEST
+    assert page.evaluate("all => all.map(Records.spread)", [few, enough]) == ["range ", ""]
     nothing = re.sub(
         r'"payload_bytes": \d+', '"payload_bytes": 0', (RESULTS / "ladder.jsonl").read_text()
     )
