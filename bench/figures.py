@@ -139,9 +139,12 @@ def draw(source: Path, output: Path, sweeps: Iterable[str] = ()) -> tuple[list[P
             continue
         try:
             name, recording = output / picture.name, read(record)
-            part = name.with_suffix(".part")
-            part.write_bytes(plots.render(picture.draw, recording, plots.LIGHT))
-            part.replace(name)
+            unfinished = name.with_suffix(".part")
+            try:
+                unfinished.write_bytes(plots.render(picture.draw, recording, plots.LIGHT))
+                unfinished.replace(name)
+            finally:
+                unfinished.unlink(missing_ok=True)
             drawn.append(name)
         except (RecordError, ValueError, plots.MissingError) as error:
             problems.append(f"{picture.name}: {error}")
