@@ -276,10 +276,17 @@ static spt_status open_bound(spti_datagrams *d, const spt_endpoint *endpoint,
     struct sockaddr_storage address;
     socklen_t length;
     SPTI_TRY(spti_udp_resolve_own(endpoint, &named, &address, &length, err));
-    if (address.ss_family == AF_INET6 && config->interface_index > 0)
+    SPTI_TRY(spti_udp_check_interface(&address, config->interface_address, config->interface_index,
+                                      err));
+    if (config->interface_index > 0)
         ((struct sockaddr_in6 *)&address)->sin6_scope_id = config->interface_index;
     SPTI_TRY(spti_udp_open(address.ss_family, &d->fd, err));
     bool group = spti_udp_is_multicast(&address);
+    if (!group && spti_udp_names_interface(config->interface_address) &&
+        strcmp(config->interface_address, named.host) != 0)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "'%.60s' is neither a multicast group nor interface address '%.60s'",
+                         named.host, config->interface_address);
     if (group && config->reuse_port)
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "reuse_port is not for multicast groups such as '%.60s': every socket "

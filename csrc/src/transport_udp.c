@@ -236,11 +236,6 @@ static spt_status set_interface_address(int fd, const char *text, const udp_tran
                                         spt_error *err)
 {
     struct sockaddr_in local = {.sin_family = AF_INET};
-    if (u->addresses[0].ss_family != AF_INET)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "interface address '%.60s' goes with IPv4 endpoints; for IPv6 multicast "
-                         "give an interface index",
-                         text);
     SPTI_TRY(spti_udp_interface(text, &local.sin_addr, err));
     if (spti_udp_is_multicast(&u->addresses[0])) /* an address has as many bytes as an int */
         SPTI_TRY(spti_udp_set(fd, IPPROTO_IP, IP_MULTICAST_IF, (int)local.sin_addr.s_addr,
@@ -277,13 +272,10 @@ static spt_status configure_socket(int fd, const spt_udp_config *config, const u
                               "fragmentation", err));
     if (config->ttl >= 0)
         SPTI_TRY(set_ttl(fd, config->ttl, u, err));
-    if (config->interface_address != NULL && config->interface_address[0] != '\0')
+    SPTI_TRY(spti_udp_check_interface(&u->addresses[0], config->interface_address,
+                                      config->interface_index, err));
+    if (v4 && config->interface_address != NULL && config->interface_address[0] != '\0')
         SPTI_TRY(set_interface_address(fd, config->interface_address, u, err));
-    if (config->interface_index > 0 && v4)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "interface index %u goes with IPv6 multicast; for IPv4 give an interface "
-                         "address",
-                         config->interface_index);
     if (config->interface_index > 0)
         SPTI_TRY(spti_udp_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF, (int)config->interface_index,
                               "multicast interface index", err));

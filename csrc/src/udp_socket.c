@@ -80,6 +80,34 @@ spt_status spti_udp_interface(const char *text, struct in_addr *to, spt_error *e
     return SPT_OK;
 }
 
+bool spti_udp_names_interface(const char *text)
+{
+    return text != NULL && text[0] != '\0' && strcmp(text, "0.0.0.0") != 0;
+}
+
+spt_status spti_udp_check_interface(const struct sockaddr_storage *address, const char *text,
+                                    unsigned index, spt_error *err)
+{
+    bool v4 = address->ss_family == AF_INET;
+    unsigned scope = v4 ? 0 : ((const struct sockaddr_in6 *)address)->sin6_scope_id;
+    if (spti_udp_names_interface(text) && !v4)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "interface address '%.60s' goes with IPv4; for IPv6 multicast give an "
+                         "interface index",
+                         text);
+    if (index > 0 && v4)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "interface index %u goes with IPv6 multicast; for IPv4 give an interface "
+                         "address",
+                         index);
+    if (index > 0 && scope > 0 && index != scope)
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "interface index %u is not that of the address's own scope, %u: give one "
+                         "of them",
+                         index, scope);
+    return SPT_OK;
+}
+
 bool spti_udp_is_multicast(const struct sockaddr_storage *address)
 {
     if (address->ss_family == AF_INET6)

@@ -49,6 +49,14 @@ spt_status spti_udp_set(int fd, int level, int option, int value, const char *wh
 /* The size of the buffer, SO_SNDBUF or SO_RCVBUF: as much of it as is allowed; 0: as it is. */
 spt_status spti_udp_set_buffer(int fd, int option, size_t size, spt_error *err);
 
+/* Whether it is the address of an interface: NULL, "" and "0.0.0.0" leave it to the system. */
+bool spti_udp_names_interface(const char *text);
+
+/* Refuse an interface that is of another family or scope than an address to send to or to receive
+ * at: packets would go by another one. */
+spt_status spti_udp_check_interface(const struct sockaddr_storage *address, const char *text,
+                                    unsigned index, spt_error *err);
+
 /* The address of an interface, in words. */
 spt_status spti_udp_interface(const char *text, struct in_addr *to, spt_error *err);
 

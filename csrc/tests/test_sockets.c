@@ -221,6 +221,37 @@ TEST(groups_of_ipv6_that_each_link_has_are_joined_on_the_one_that_is_asked_for)
     end();
 }
 
+TEST(an_interface_by_which_no_packet_would_go_is_refused_at_both_ends)
+{
+    const struct {
+        const char *host, *interface;
+        unsigned index;
+        const char *words;
+        bool sends; /* a sender to one address leaves from that of an interface */
+    } cases[] = {
+        {"239.255.88.88", NULL, 1, "interface index 1 goes with IPv6", false},
+        {"ff12::8888", "127.0.0.1", 0, "interface address '127.0.0.1' goes with IPv4", false},
+        {"ff12::8888%lo", NULL, 99, "interface index 99 is not that of the address's", false},
+        {"127.0.0.1", "127.0.0.2", 0, "'127.0.0.1' is neither a multicast group nor", true},
+    };
+    spt_receive_config how = SPT_RECEIVE_CONFIG_DEFAULT;
+    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
+    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    receiver = new_receiver(NULL);
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        spt_endpoint place = {cases[i].host, 8888};
+        how.interface_address = udp.interface_address = cases[i].interface;
+        how.interface_index = udp.interface_index = cases[i].index;
+        CHECK_EQUAL(spt_recv_stream_add_udp(receiver, &place, &how, &err), SPT_ERR_ARGUMENT);
+        CHECK_WORDS(err.message, cases[i].words);
+        sender = spt_stream_create_udp(NULL, &place, 1, &config, &udp, &err);
+        CHECK(cases[i].sends ? sender != NULL : strstr(err.message, cases[i].words) != NULL);
+        spt_stream_destroy(sender);
+        sender = NULL;
+    }
+    end();
+}
+
 TEST(a_fork_in_the_middle_changes_nothing)
 {
     begin();

@@ -396,6 +396,7 @@ def send(host: str, port: int, *packets: bytes) -> None:
         ("::1", lambda add, port: add(port, bind_hostname="::1")),
         (GROUP, lambda add, port: add(GROUP, port, 1500, 0, "127.0.0.1")),
         (GROUP, lambda add, port: add(multicast_group=GROUP, port=port, **NAMED)),
+        ("127.0.0.1", lambda add, port: add("127.0.0.1", port, 1500, 0, "127.0.0.1")),
     ],
 )
 def test_heaps_come_from_a_port_or_from_a_group(recv, pool, to, add):
@@ -444,6 +445,10 @@ def test_heaps_come_from_several_readers_and_the_end_of_one_is_that_of_all(recv,
         ((8888.0,), TypeError),
         (("127.0.0.1",), TypeError),
         (("no such group", 0, 1500, 0, "127.0.0.1"), (ValueError, RuntimeError)),
+        (("127.0.0.1", 0, 1500, 0, "127.0.0.2"), ValueError),
+        (("ff15::1", 0, 1500, 0, "127.0.0.1"), ValueError),
+        (("ff15::1", 0, 1500, 0, 1.0), TypeError),
+        (("ff15::1", 0, 1500, 0, -1), TypeError),
         ((0, 9200, 0, "no such host"), (ValueError, RuntimeError)),
     ],
     ids=str,
