@@ -559,6 +559,9 @@ class ChunkRingPair:
     def add_free_chunk(self, chunk: Chunk) -> None:
         """Give a chunk to be filled. After a stop nothing happens.
 
+        A ring keeps its chunks, also after a stop: one that refers to its stream keeps that, until
+        it has been taken out.
+
         Parameters
         ----------
         chunk : Chunk
