@@ -26,27 +26,10 @@ from spead_tutorial.measure import machine
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramError, program
-from spead_tutorial.measure.records import (
-    RecordError,
-    Recording,
-    Sample,
-    Split,
-    locked,
-    read,
-)
+from spead_tutorial.measure.records import RecordError, Recording, Sample, Split, locked, read
 from spead_tutorial.tools.command_line import finish
 from support import ROOT
-from support.bench import (
-    PATIENCE_S,
-    bench,
-    fails,
-    keys,
-    made,
-    recording,
-    start,
-    succeeds,
-    write,
-)
+from support.bench import PATIENCE_S, bench, fails, keys, made, recording, start, succeeds, write
 from support.labs import needs_lab
 from support.records import HEADER, TIMELINE, make_spacing
 

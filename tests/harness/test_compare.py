@@ -112,8 +112,7 @@ def many(scale: float, seed: str, implementation: str = "ours", **more: object) 
 
 #: Headers that name the build of each control.
 NAMED = replace(
-    HEADER,
-    versions=HEADER.versions | {peers.build_key(name): name for name in controls.CONTROLS},
+    HEADER, versions=HEADER.versions | {peers.build_key(name): name for name in controls.CONTROLS}
 )
 
 

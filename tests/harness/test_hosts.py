@@ -79,8 +79,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     place.kill()
 
 
-# ---------------------------------------------------------------------------------------
-# Measuring
+# ---- Measuring ----
 
 
 @needs_lab
@@ -139,8 +138,7 @@ def test_what_measures_on_a_host_ends_with_whoever_asked():
     assert process.returncode == 128 + signal.SIGTERM
 
 
-# ---------------------------------------------------------------------------------------
-# How they share it
+# ---- How they share it ----
 
 
 class Job:
@@ -277,8 +275,7 @@ def test_hosts_of_different_kinds_are_refused_by_what_differs(
         shared(tmp_path, {"a": SAME, "b": changed(SAME, other)})
 
 
-# ---------------------------------------------------------------------------------------
-# Which hosts
+# ---- Which hosts ----
 
 
 @pytest.mark.parametrize(
@@ -356,8 +353,7 @@ def test_a_record_that_no_hosts_made_is_not_overwritten(tmp_path):
         hosts._Begun(find_sweep(SWEEP), tmp_path, {Host("a"): HEADER})
 
 
-# ---------------------------------------------------------------------------------------
-# One at a time
+# ---- One at a time ----
 
 
 def test_only_one_has_a_machine_at_a_time(tmp_path):

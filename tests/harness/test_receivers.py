@@ -119,8 +119,7 @@ def test_what_a_receiver_says_before_it_ends_is_the_failure(lab, monkeypatch):
     assert sample.failure == "receive: it ended with status 1 and said nothing"
 
 
-# ---------------------------------------------------------------------------------------
-# The highest rate without loss
+# ---- The highest rate without loss ----
 
 
 @pytest.mark.parametrize(
@@ -165,8 +164,7 @@ def test_a_search_takes_runs_until_it_has_found_something(lab):
     assert search.found(runs) is not None
 
 
-# ---------------------------------------------------------------------------------------
-# Chapter 9's, as one runs it
+# ---- Chapter 9's, as one runs it ----
 
 
 @each_language
@@ -181,8 +179,7 @@ def test_a_sample_says_what_arrived_and_how_often_the_pool_was_empty(lab, langua
     assert sample.page_faults > 0
 
 
-# ---------------------------------------------------------------------------------------
-# The sender
+# ---- The sender ----
 
 
 @pytest.fixture

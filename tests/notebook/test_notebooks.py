@@ -179,9 +179,6 @@ def test_a_machine_called_by_a_word_of_the_project_is_not_told_by_it_nor_by_byte
     assert list(SCRIPT.private(make("", outputs=[picture]))) == []
 
 
-# ---- nbval ----
-
-
 # ---- Running ----
 
 

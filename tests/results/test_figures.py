@@ -61,8 +61,7 @@ def check_that_it_is_the_same(name: str, now: str) -> None:
         assert now == committed
 
 
-# ---------------------------------------------------------------------------------------
-# Which there are, and what they say
+# ---- Which there are, and what they say ----
 
 
 def test_there_is_each_picture_and_nothing_else():
@@ -160,8 +159,7 @@ def test_a_title_speaks_of_the_largest_gain_and_of_the_largest_loss(picture):
         assert slots(one.title) == [size(max(gained)[1])]
 
 
-# ---------------------------------------------------------------------------------------
-# Drawn again
+# ---- Drawn again ----
 
 
 @pytest.mark.parametrize("picture", PICTURES_FEW, ids=lambda one: one.name)
@@ -194,8 +192,7 @@ def test_the_committed_pictures_are_those_that_the_committed_records_give(tmp_pa
         check_that_it_is_the_same(name, (drawn / name).read_text())
 
 
-# ---------------------------------------------------------------------------------------
-# The records
+# ---- The records ----
 
 
 #: Records of something else than rates.

@@ -18,13 +18,7 @@ from PIL import Image
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots.render import points_of
-from support.pictures import (
-    SVG,
-    check_that_words_can_be_read,
-    draw,
-    drawing,
-    fail,
-)
+from support.pictures import SVG, check_that_words_can_be_read, draw, drawing, fail
 from support.recordings import IN_CPP, OF_SAMPLES, PICTURES, make_ladder, make_sample
 from support.records import HEADER, SAMPLE
 
@@ -41,8 +35,7 @@ def few_of(names: Sequence[str]) -> list[object]:
     return [one if one in FEW else pytest.param(one, marks=pytest.mark.thorough) for one in names]
 
 
-# ---------------------------------------------------------------------------------------
-# Every picture
+# ---- Every picture ----
 
 
 @pytest.mark.parametrize("name", few_of([*PICTURES]))
@@ -130,8 +123,7 @@ def test_one_language_is_enough(name):
     assert "Python " not in words.split("a processor")[0].split("MB/s.", 1)[-1]
 
 
-# ---------------------------------------------------------------------------------------
-# The caption
+# ---- The caption ----
 
 
 def captions(*recordings: Recording) -> list[str]:
@@ -166,8 +158,7 @@ def test_no_line_of_a_caption_is_wider_than_the_picture():
     check_that_words_can_be_read(draw(plots.ladder, recording).figure)
 
 
-# ---------------------------------------------------------------------------------------
-# Colours
+# ---- Colours ----
 
 
 #: Of linear RGB, as D65 is white.
@@ -222,8 +213,7 @@ def test_colours_of_lines_differ_for_everybody(theme, kind):
         assert np.linalg.norm(seen_as[one] - seen_as[other]) > 20, (one, other)
 
 
-# ---------------------------------------------------------------------------------------
-# Without matplotlib
+# ---- Without matplotlib ----
 
 
 def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):

@@ -11,16 +11,7 @@ from msgspec.structs import replace
 from spead_tutorial.measure.records import Recording, Sample, Series
 from spead_tutorial.results import plots
 from support.pictures import draw, drawing, fail, typed
-from support.recordings import (
-    AFTER,
-    BARE,
-    EIGHT,
-    KIB,
-    TEN,
-    example,
-    make_rounds,
-    make_sample,
-)
+from support.recordings import AFTER, BARE, EIGHT, KIB, TEN, example, make_rounds, make_sample
 from support.records import HEADER
 
 COLOURS = plots.LIGHT.colours
@@ -92,12 +83,7 @@ def test_the_scale_of_a_pair_is_that_of_its_own_lines():
 def with_faster(recording: Recording, variant: str) -> Recording:
     """The same with another bare loop, which is twice as fast."""
     faster = tuple(
-        replace(
-            one,
-            case=f"other {one.case}",
-            variant=variant,
-            elapsed_ns=one.elapsed_ns // 2,
-        )
+        replace(one, case=f"other {one.case}", variant=variant, elapsed_ns=one.elapsed_ns // 2)
         for one in recording.samples
         if one.series == BARE and one.elapsed_ns is not None
     )

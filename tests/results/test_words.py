@@ -10,15 +10,7 @@ from msgspec.structs import replace
 from spead_tutorial.measure.records import Recording, Sample
 from spead_tutorial.results import plots
 from support.pictures import draw, fail, typed
-from support.recordings import (
-    EIGHT,
-    KIB,
-    NEW_MEMORY,
-    PICTURES,
-    TEN,
-    example,
-    make_rounds,
-)
+from support.recordings import EIGHT, KIB, NEW_MEMORY, PICTURES, TEN, example, make_rounds
 from support.records import make_spacing
 
 

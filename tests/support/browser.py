@@ -190,8 +190,7 @@ def make_new(page: Any) -> None:
     page.mouse.move(0, 0)
 
 
-# ---------------------------------------------------------------------------------------
-# Servers
+# ---- Servers ----
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -232,8 +231,7 @@ def serving(folder: Path, nothing: Path | None = None) -> Iterator[str]:
             thread.join()
 
 
-# ---------------------------------------------------------------------------------------
-# Looking at a page
+# ---- Looking at a page ----
 
 
 @contextlib.contextmanager

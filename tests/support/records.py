@@ -9,14 +9,7 @@ from msgspec.structs import replace
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison
 from spead_tutorial.measure.analysis import Row
 from spead_tutorial.measure.case import Case
-from spead_tutorial.measure.records import (
-    Header,
-    Received,
-    Sample,
-    Sent,
-    Spacing,
-    Timeline,
-)
+from spead_tutorial.measure.records import Header, Received, Sample, Sent, Spacing, Timeline
 from spead_tutorial.measure.stats import median
 
 HEADER = Header(

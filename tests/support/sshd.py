@@ -49,8 +49,7 @@ def running(folder: Path) -> Iterator[str]:
     ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/ssh_config "$@"\n')
     ssh.chmod(0o755)
     process = subprocess.Popen(
-        [SSHD, "-D", "-e", "-f", folder / "sshd_config"],
-        stderr=(folder / "sshd.log").open("w"),
+        [SSHD, "-D", "-e", "-f", folder / "sshd_config"], stderr=(folder / "sshd.log").open("w")
     )
     try:
         _wait_until_it_listens(process, port, folder)

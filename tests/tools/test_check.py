@@ -148,10 +148,7 @@ ALONE = {who: its for who, its in compared(2e9).found.items() if who != SKELETON
         (compared(4e9), f"is faster than {OWN}"),
         (compared(4e9, last=0.7), f"cannot be told from {OWN}"),
         (compared(2e9, last=1.6), f"cannot be told from {OWN}"),
-        (
-            compared(1.5e9, last=0.6),
-            f"{NOTHING} cannot be told from the skeleton",
-        ),
+        (compared(1.5e9, last=0.6), f"{NOTHING} cannot be told from the skeleton"),
         (compared(0.5e9), f"{NOTHING} is slower than the skeleton"),
         (compared(1e9, chapter=1e9), f"is as fast as {OWN}, which gains nothing here itself"),
         # Without a skeleton it is compared with the chapter alone.

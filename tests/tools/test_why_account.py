@@ -155,8 +155,7 @@ def test_time_in_the_kernel_is_divided_by_calls_and_faults():
 
 
 @pytest.mark.parametrize(
-    ("clock", "others", "kind"),
-    [(0, 2, "lock"), (0, 1, "thread"), (90, 2, "spin"), (0, 0, "spin")],
+    ("clock", "others", "kind"), [(0, 2, "lock"), (0, 1, "thread"), (90, 2, "spin"), (0, 0, "spin")]
 )
 def test_who_yields_its_core_waits_for_a_lock_for_a_thread_or_for_a_time(clock, others, kind):
     yields = (SENDTO, Call("sched_yield", 1000, 1e-6))

@@ -328,10 +328,7 @@ def test_what_was_not_seen_is_not_weighed(facts, unknown):
     [
         ("", "before perf had looked"),
         ("Error:\nThe syscall returned with 3 (No such process).", "before perf had looked"),
-        (
-            "Error:\nAccess is limited.\nperf_event_paranoid is 3",
-            "event_paranoid is",
-        ),
+        ("Error:\nAccess is limited.\nperf_event_paranoid is 3", "event_paranoid is"),
         ("Error:\nCannot load it.", "may not look: Cannot load it."),
     ],
 )
