@@ -16,7 +16,7 @@ from spead_tutorial.lab import Lab, LabError
 from support import ROOT, ref_decode
 from support.c_library import PATIENCE_S, build
 from support.needs import need
-from support.sockets import arrived
+from support.sockets import messages
 
 EXAMPLES = ROOT / "docs" / "examples"
 HEAP = 3000  # bytes; a few dozen packets in all, which any socket has room for
@@ -97,7 +97,7 @@ def sent(lab: Lab, argv: list[str], data: bytes, ports: tuple[int, ...]) -> list
     try:
         done = run(lab, argv, data)
         assert (done.returncode, done.stderr) == (0, "")
-        return [arrived(sock) for sock in socks]
+        return [messages(sock) for sock in socks]
     finally:
         for sock in socks:
             sock.close()

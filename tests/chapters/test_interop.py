@@ -18,7 +18,7 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure import programs
 from spead_tutorial.measure.programs import ProgramOptions, built
 from support.programs import PATIENCE_S, cases, name_of
-from support.sockets import arrived
+from support.sockets import messages
 
 PORT = 8888  # chapter 2's, in a lab that nobody else is in
 ATTEMPTS = 5
@@ -142,6 +142,6 @@ def test_a_step_and_a_chapter_send_the_same_bytes_in_every_language(lab, step, l
             sock.bind(("127.0.0.1", PORT))
             argv = command(program, language, sizes)
             assert lab.run(argv, capture_output=True).returncode == 0
-            sent.append(arrived(sock))
+            sent.append(messages(sock))
     assert len(sent[0]) > 40
     assert all(packets == sent[0] for packets in sent)

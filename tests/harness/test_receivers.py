@@ -20,7 +20,7 @@ from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.records import Sample
 from support import ref_decode
 from support.labs import needs_lab
-from support.sockets import arrived
+from support.sockets import messages
 
 pytestmark = needs_lab
 #: A program in C is measured in `make test`, and its twin in the thorough run.
@@ -201,7 +201,7 @@ def blast(ends: tuple[socket.socket, socket.socket], *words: object) -> dict[str
 
 def packets_of(receiver: socket.socket) -> list[tuple[int, int]]:
     """The heap and the payload offset of each packet that came."""
-    return [(one.cnt, one.offset) for one in map(ref_decode.parse, arrived(receiver))]
+    return [(one.cnt, one.offset) for one in map(ref_decode.parse, messages(receiver))]
 
 
 def test_a_sender_loses_every_nth_packet_and_swaps_others(ends):

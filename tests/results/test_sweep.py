@@ -17,7 +17,6 @@ from support.records import HEADER
 COLOURS = plots.LIGHT.colours
 TIMES = "\N{MULTIPLICATION SIGN}"
 
-
 #: Where the panels of AFTER are among a figure's axes.
 PYTHON, PYTHON_GAIN, C, C_GAIN = range(4)
 

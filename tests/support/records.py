@@ -21,7 +21,6 @@ HEADER = Header(
     versions={"python": "3.11", "numpy": "2.0", "compiler": None},
 )
 
-
 SAMPLE = Sent(
     case="6/1048576/c",
     round=0,
@@ -39,7 +38,6 @@ SAMPLE = Sent(
     elapsed_ns=2_000_000,
     payload_bytes=10 << 20,
 )
-
 
 TIMELINE = Timeline(
     case="5/timeline",
@@ -86,7 +84,6 @@ def receiving(sample: Sent, **more: Any) -> Received:
 
 
 CASE = Case("ours", "c", "receive", search=True)
-
 
 MOST_SENT = 6e9
 

@@ -16,7 +16,6 @@ from support import ROOT
 _MARKDOWN = MarkdownIt().use(colon_fence_plugin)
 _BLOCKS = {"code", "code-block", "code-cell", "sourcecode"}
 
-
 #: Rates that are typed, as they have not been measured.
 CHOSEN = {
     "0.05 GB/s": "what chapter 17's program is sent while it works",
@@ -31,7 +30,6 @@ CHOSEN = {
     "100 Gb/s": "a link",
     "1250 MB/s": "a link of 10 Gb/s, in bytes",
 }
-
 
 _RATE = re.compile(r"\d[\d ,.\u00a0\u2009]*[ \u00a0]?(?:[kMG]i?B|[kMG]b(?:it)?)/s")
 

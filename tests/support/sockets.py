@@ -29,13 +29,3 @@ def messages(sock: socket.socket) -> list[bytes]:
 def free_port(host: str = "127.0.0.1") -> int:
     with udp_socket(host) as sock:
         return int(sock.getsockname()[1])
-
-
-def arrived(sock: socket.socket) -> list[bytes]:
-    """All packets that wait in a socket."""
-    sock.setblocking(False)
-    packets = []
-    with contextlib.suppress(BlockingIOError):
-        while True:
-            packets.append(sock.recv(65536))
-    return packets

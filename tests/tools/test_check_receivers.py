@@ -86,7 +86,6 @@ def said(exercise: ReceiverExercise, lines: list[str], account: str = ACCOUNT) -
 EACH = [line(heap) for heap in range(HEAPS)]
 GATHERED = [line(0, 131), line(131, 131), line(262, HEAPS - 262)]
 
-
 MORE = ACCOUNT.replace("Received 300", "Received 600")
 
 

@@ -253,7 +253,6 @@ def test_of_a_case_that_failed_once_no_median_is_shown(page, ladder):
 
 HEADER = '{"tool": "spead_tutorial", "record": "header", "schema": 3}\n'
 
-
 NO_RECORDS = [
     ("", "it is empty"),
     (" \n\n", "it is empty"),
