@@ -179,7 +179,6 @@ def test_implementations_in_one_record_are_compared_round_by_round():
     found = compare.compare(both, both, before="spead2", after="ours")
     assert [verdict.word for verdict in found.verdicts] == ["faster"]
     ratio = found.verdicts[0].ratio
-    assert ratio is not None
     assert ratio.low == pytest.approx(1.2) == ratio.high
 
 

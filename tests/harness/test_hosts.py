@@ -127,8 +127,6 @@ def test_what_does_not_go_with_hosts_is_refused(place):
 def test_what_measures_on_a_host_ends_with_whoever_asked():
     options = ["--size", "tiny", "--rounds", "1000", "--part", "1", "--parts", "1"]
     with start("take", SWEEP, *options, stdin=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         process.stdin.write("[]\n")
         process.stdin.flush()
         assert json.loads(process.stdout.readline())["record"] == "step"

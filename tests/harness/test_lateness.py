@@ -23,7 +23,6 @@ def test_every_heap_is_waited_for_and_none_is_lost():
     assert (one.received_heaps, one.received_dropped) == (HEAPS, 0)
     assert one.payload_bytes >= (HEAPS - 1) * HEAP_SIZE
     assert one.cpu_user_ns + one.cpu_system_ns > 0
-    assert one.lateness_ns is not None
     # Below 0 where the result was there before a busy sender came to its clock.
     assert 0 < abs(one.lateness_ns) < 10**10
 

@@ -39,11 +39,9 @@ def doubling(case: Case, number: int) -> float:
 def test_a_gain_is_over_the_chapter_before_by_ratios_within_rounds():
     found = entries(recorded(doubling))
     gain = entry(found, "tut_6_send_pktsize", "C").gain
-    assert gain is not None
     # Not that of medians over all rounds, whose range would be wide.
     assert (gain.low, gain.median, gain.high) == pytest.approx((2, 2, 2))
     after = entry(found, "tut_8_send_reuse_memory", "C").gain
-    assert after is not None
     assert after.median == pytest.approx(0.5)
 
 
@@ -66,8 +64,6 @@ def test_a_share_is_of_the_bare_loops_with_as_many_streams():
     one, all_cores = (
         entry(found, name, "C").share for name in ("tut_13_send_hot", "tut_14_send_many_streams")
     )
-    assert one is not None
-    assert all_cores is not None
     assert one.median == pytest.approx(0.25)
     assert all_cores.median == pytest.approx(0.125 if cores > 1 else 0.25)
 

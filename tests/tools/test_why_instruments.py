@@ -76,7 +76,6 @@ POLLED = EPOLL.format("100.4", "[{events=EPOLLIN}]", -1, 1, 0.000424)
 )  # fmt: skip
 def test_what_was_sent_and_which_waits_a_time_ended_is_counted(lines, counts, timed_out):
     found = parse_calls(lines)
-    assert found is not None
     assert (found.send_calls, found.messages, pytest.approx(found.seconds)) == counts
     calls = {one.name: one.timed_out for caller in found.callers for one in caller.calls}
     assert {name: calls[name] for name in timed_out} == pytest.approx(timed_out)
@@ -90,7 +89,6 @@ def test_new_memory_is_what_is_mapped_for_nobody_or_added_to_the_heap():
         mmap.format(100.2, 8192, ", 5</etc/hosts>"), "10 100.3 brk(0x3000) = 0x3000 <0.000010>",
         "10 100.4 brk(0x1000) = 0x1000 <0.000010>", SENDMMSG.format(100.5),
     ])  # fmt: skip
-    assert found is not None
     assert found.mapped_bytes == 4096 + 0x2000
 
 
@@ -113,7 +111,6 @@ def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_l
         10 101.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000050>
     """  # noqa: E501
     found = parse_calls(textwrap.dedent(lines).strip().splitlines(), names)
-    assert found is not None
     main, timer = found.callers
     assert (main.name, main.messages, timer.name, timer.messages) == ("main", 2, "timer", 0)
     told = {
@@ -127,5 +124,4 @@ def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_l
     assert told["futex", True, False].timed_out == pytest.approx(0.75)
     assert told["futex", False, False].timed_out == 0.0
     together = parse_calls(textwrap.dedent(lines).strip().splitlines(), names, pooled=True)
-    assert together is not None
     assert [one.messages for one in together.callers] == [2]

@@ -161,7 +161,6 @@ def test_a_wait_is_told_by_its_call_what_is_in_the_socket_and_who_runs(
 ):
     look: Look = {1: blocked, **dict(enumerate(others, 2))}
     told = of_receiver(look, queued, {1: ("reader", 0), 2: ("worker", 0)})[1]
-    assert told is not None
     assert (told.call, told.kind) == (blocked.call, kind)
     assert told.on == ("worker" if kind in ("lock", "thread") and others else told.on)
 
