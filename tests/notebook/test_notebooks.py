@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The stored notebooks, and what runs them: what is wrong must be noticed, nothing may hang."""
 
-import importlib.util
 import itertools
 import re
 import shutil
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
 import nbformat
@@ -15,27 +14,15 @@ from nbval.plugin import get_sanitize_patterns
 
 from spead_tutorial.tools import notebooks
 from spead_tutorial.tools.notebooks import START, names
-from support import ROOT
+from support import ROOT, load
 from support.labs import needs_lab
 from support.stored import complaints, unchecked
 
 FOLDER = ROOT / "notebooks"
 NAMES = names(FOLDER)
+SCRIPT = load("ci_notebooks", ".ci/notebooks.py")
 
 alone = pytest.mark.usefixtures("only_kernels")
-
-
-def load_script() -> ModuleType:
-    """Import ``.ci/notebooks.py``."""
-    spec = importlib.util.spec_from_file_location("ci_notebooks", ROOT / ".ci" / "notebooks.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-SCRIPT = load_script()
 
 
 @pytest.fixture

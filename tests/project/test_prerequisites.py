@@ -2,7 +2,6 @@
 """What building lacks is said in one line, before anything is built."""
 
 import ast
-import importlib.util
 import os
 import platform
 import shutil
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from support import ROOT
+from support import ROOT, load
 from support.needs import needs
 from support.typed import run
 
@@ -36,11 +35,7 @@ SYSTEMS = {
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The script, on a machine that is Debian's."""
-    spec = importlib.util.spec_from_file_location("prerequisites", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load("ci_prerequisites", ".ci/prerequisites.py")
     for name in (*TOLD, "CC"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")

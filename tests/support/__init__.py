@@ -4,13 +4,21 @@
 import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 #: The repository.
 ROOT = Path(__file__).parent.parent.parent
 
-if "bench" not in sys.modules:
-    spec = importlib.util.spec_from_file_location("bench", ROOT / "bench" / "__init__.py")
+
+def load(name: str, path: str) -> ModuleType:
+    """Import a file of the repository, from a folder that is on no path, by a name."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / path)
     assert spec is not None
     assert spec.loader is not None
-    sys.modules["bench"] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["bench"])
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+if "bench" not in sys.modules:
+    load("bench", "bench/__init__.py")

@@ -6,7 +6,6 @@
 
 import dataclasses
 import html
-import importlib.util
 import json
 import os
 import re
@@ -21,12 +20,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from support import ROOT
+from support import load
 from support.browser import MOVED, listening, new_context, serving
 
-SPEC = importlib.util.spec_from_file_location("publish", ROOT / ".ci" / "publish.py")
-publish = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(publish)
+publish = load("ci_publish", ".ci/publish.py")
 #: As upload-pages-artifact makes it, with what it leaves out.
 TAR = "tar --dereference --hard-dereference -cf {0} --exclude=.git --exclude=.github -C {1} ."
 CHAPTER = "tutorial/2-first-sender.html"
