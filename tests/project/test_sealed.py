@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The seal around the tests: it counts what would leave the machine, and says where it went."""
 
-import importlib.metadata
 import os
 import re
 import sys
@@ -104,12 +103,7 @@ def test_a_lab_works_inside_and_so_does_another_seal():
 @pytest.mark.thorough
 @pytest.mark.skipif(os.getuid() != 0, reason="not root: every other test shows this")
 def test_an_ordinary_user_has_it_too_and_a_lab_inside():
-    python = python_for_anyone()
-    if python is None:
-        pytest.skip("there is no Python that an ordinary user may execute")
-    package = importlib.metadata.distribution("pyroute2").locate_file("")
-    how = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
-    how |= {"env": {**os.environ, "PYTHONPATH": str(package)}}
+    python, how = python_for_anyone()
     assert sealed(python, "-c", LAB, python=python, **how) == (0, "1\n", SILENT)
     status, _, err = sealed(python, *send("198.51.100.1")[1:], python=python, **how)
     assert status == 1

@@ -2,11 +2,11 @@
 """The C library, installed into a folder."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 from support import ROOT
+from support.typed import run
 
 PATIENCE_S = 600  # a machine can be busy
 
@@ -14,15 +14,8 @@ PATIENCE_S = 600  # a machine can be busy
 def build(*command: str | Path, cwd: Path, **environment: str) -> str:
     """Run a command that must succeed, with meson and ninja found; return what it printed."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        command,
-        cwd=cwd,
-        env={**os.environ, "PATH": path, **environment},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-        check=False,
-    )
+    environment = {**os.environ, "PATH": path, **environment}
+    done = run(*command, cwd=cwd, env=environment, timeout=PATIENCE_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

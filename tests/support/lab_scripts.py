@@ -3,7 +3,6 @@
 
 import contextlib
 import errno
-import importlib.metadata
 import os
 import select
 import signal
@@ -19,6 +18,7 @@ import pytest
 
 from spead_tutorial import lab
 from support.processes import python_for_anyone
+from support.typed import Typed, run
 
 UDP_SEGMENT = 103
 
@@ -42,10 +42,9 @@ def script(text: str) -> list[str]:
     return [sys.executable, "-c", LOAD + textwrap.dedent(text)]
 
 
-def run_script(text: str, before: Sequence[str] = ()) -> subprocess.CompletedProcess[str]:
+def run_script(text: str, before: Sequence[str] = ()) -> Typed:
     """Run a script to its end, by another program if it is to be."""
-    argv = [*before, *script(text)]
-    return subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    return run(*before, *script(text), timeout=PATIENCE_S)
 
 
 @contextlib.contextmanager
@@ -89,21 +88,8 @@ def send_gso(sock: socket.socket, segment: int, data: bytes, to: tuple[str, int]
 
 def said_to_an_ordinary_user(text: str) -> list[str]:
     """Run a script with a lab, as a user who is not root; return the words that it prints."""
-    python = python_for_anyone()
-    if python is None:
-        pytest.skip("there is no Python that an ordinary user may execute")
-    package = importlib.metadata.distribution("pyroute2").locate_file("")
-    done = subprocess.run(
-        [python, *script(text)[1:]],
-        user=65534,
-        group=65534,
-        extra_groups=[],
-        cwd="/",
-        env={**os.environ, "PYTHONPATH": str(package)},
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    python, how = python_for_anyone()
+    done = run(python, *script(text)[1:], **how)
     if "forbids this user" in done.stderr:
         pytest.skip(done.stderr.splitlines()[-1])
     assert done.stderr == ""

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs as processes."""
 
+import contextlib
+import importlib.metadata
 import os
 import re
 import shutil
@@ -9,41 +11,32 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.typed import Typed, run
 
 
-def run_script(text: str, tmp_path: Path, *args: str) -> subprocess.CompletedProcess[str]:
+def run_script(text: str, tmp_path: Path, *args: str) -> Typed:
     """Run Python source as a process of its own."""
     script = tmp_path / "script.py"
     script.write_text(text)
-    return subprocess.run(
-        [sys.executable, str(script), *args],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run(sys.executable, script, *args, timeout=60)
 
 
-def python_for_anyone() -> str | None:
-    """Find a Python that a user other than root may execute."""
-    for candidate in (sys.executable, shutil.which("python3", path="/usr/local/bin:/usr/bin")):
-        if candidate is None:
-            continue
-        try:
-            found = subprocess.run(
-                [candidate, "-c", "import sys; print(sys.version_info >= (3, 11))"],
-                user=65534,
-                group=65534,
-                extra_groups=[],
-                cwd="/",
-                capture_output=True,
-                check=True,
-            )
-        except (OSError, subprocess.CalledProcessError):
-            continue
-        if found.stdout == b"True\n":
-            return candidate
-    return None
+def python_for_anyone() -> tuple[str, dict[str, Any]]:
+    """Find a Python for a user who is not root, and how that one runs it; or skip the test."""
+    package = importlib.metadata.distribution("pyroute2").locate_file("")
+    how: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": [], "cwd": "/"}
+    how |= {"env": os.environ | {"PYTHONPATH": str(package)}}
+    installed = shutil.which("python3", path="/usr/local/bin:/usr/bin")
+    for candidate in filter(None, (sys.executable, installed)):
+        with contextlib.suppress(OSError):
+            done = run(candidate, "-c", "import sys; print(sys.version_info >= (3, 11))", **how)
+            if done.stdout == "True\n":
+                return candidate, how
+    pytest.skip("there is no Python that an ordinary user may execute")
 
 
 def wait_until_it_takes_signals(process: subprocess.Popen[str]) -> None:

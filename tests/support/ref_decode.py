@@ -12,6 +12,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+from support.ref_encode import Descriptor
+
 FATES = PLACED, MALFORMED, DUPLICATE, LATE, AFTER_LOSS, INCONSISTENT, TOO_LARGE, UNSIZED = (
     *("placed", "malformed", "duplicate", "late", "after_loss"),
     *("inconsistent", "too_large", "unsized"),
@@ -110,18 +112,6 @@ class Item:
 
     id: int
     value: int | bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Descriptor:
-    """What was said about an item."""
-
-    id: int
-    name: bytes
-    description: bytes
-    numpy_header: bytes
-    format: tuple[tuple[str, int], ...]
-    shape: tuple[int | None, ...]
 
 
 @dataclass(slots=True)
