@@ -17,8 +17,8 @@ from support.recordings import (
     NEW_MEMORY,
     around,
     example,
+    make_bounds,
     make_ladder,
-    make_lossless,
     make_memory,
     make_packets,
     make_pipeline,
@@ -83,21 +83,12 @@ def test_loops_are_sorted_at_the_heaps_where_they_differ_most():
 
 
 def test_a_rate_above_which_the_sender_could_not_go_is_called_a_lower_bound():
-    recording = make_lossless()
-    seven = "tut_7_recv_power"  # loses nothing at rates that its sender cannot keep
-    samples = tuple(
-        one
-        if one.program != seven
-        else replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0))
-        for one in recording.samples
-        if one.program != seven or not one.received_dropped
-    )
-    ladder = draw(plots.receivers_ladder, recording, samples=samples)
+    ladder = draw(plots.receivers_ladder, make_bounds())
     least = "\N{GREATER-THAN OR EQUAL TO}"
     assert typed(ladder.title).startswith(f"Lossless, chapter 3 to 7: {least} x3.00 (Python), x2")
     assert "7 Power that keeps up, Python: 1 MiB 1500, 1 MiB is a lower bound," in ladder.words
     assert any(one.endswith(", at least") for one in ladder.seen)
-    loss = draw(plots.loss, recording, samples=samples)
+    loss = draw(plots.loss, make_bounds())
     assert typed(loss.title).startswith(
         "Chapter 7 loses nothing up to at least 1 500 MB/s (Python), at least 3 000 MB/s (C). "
     )

@@ -21,24 +21,23 @@ from spead_tutorial.results import plots
 from spead_tutorial.results.plots.render import points_of
 from spead_tutorial.results.units import size
 from support import ROOT
-from support.pictures import check_that_words_can_be_read, draw
+from support.pictures import WITHOUT_POINTS, check_that_words_can_be_read, draw
 
 FIGURES = ROOT / "docs" / "figures"
 RESULTS = ROOT / "bench" / "results"
 DRAWN = sorted(path.name for path in FIGURES.glob("*.svg"))
-#: Pictures of single runs have no points, nor has that of the means of what became of packets.
-WITHOUT_POINTS = {
-    "tut-5-send-pipeline-timeline",
-    "tut-5-packet-spacing",
-    "tut-7-recv-power-lost",
-    "tut-17-recv-hot",
-}
 PAIR = "-before.svg", "-after.svg"
 #: Those that `make test` draws; the thorough run draws all.
 FEW = ("tut-ladder.svg", "tut-11-send-batch-heaps-after.svg")
 PICTURES_FEW = [
     one if one.name in FEW else pytest.param(one, marks=pytest.mark.thorough) for one in PICTURES
 ]
+each_few = pytest.mark.parametrize("picture", PICTURES_FEW, ids=lambda one: one.name)
+each_sweep = pytest.mark.parametrize(
+    "picture",
+    [one for one in PICTURES if isinstance(one.draw, plots.Sweep)],
+    ids=lambda one: one.name,
+)
 
 
 @functools.cache
@@ -91,14 +90,14 @@ def test_a_title_has_at_most_ten_words_and_a_picture_is_no_higher_than_wide(name
     assert float(height) <= float(width)
 
 
-@pytest.mark.parametrize("picture", PICTURES_FEW, ids=lambda one: one.name)
+@each_few
 def test_a_panel_has_at_most_five_lines(picture):
     for axis in draw(picture.draw, read(picture.sweep)).figure.axes:
         lines = [one for one in axis.lines if one.get_linestyle() != "None"]
         assert len([one for one in lines if len(one.get_xdata()) > 2]) <= 5
 
 
-@pytest.mark.parametrize("picture", PICTURES_FEW, ids=lambda one: one.name)
+@each_few
 def test_every_point_of_a_picture_has_the_median_of_its_record(picture):
     """Of those that are rates, with its interval; the others are computed of several samples."""
     recording = read(picture.sweep)
@@ -136,11 +135,7 @@ def slots(words: str) -> list[str]:
     return re.findall(r"{(.*?)}", words)
 
 
-@pytest.mark.parametrize(
-    "picture",
-    [one for one in PICTURES if isinstance(one.draw, plots.Sweep)],
-    ids=lambda one: one.name,
-)
+@each_sweep
 def test_a_title_speaks_of_the_largest_gain_and_of_the_largest_loss(picture):
     """Where one differs by 5 %; the title of what was before has the rate there."""
     one, recording = picture.draw, read(picture.sweep)
@@ -162,7 +157,7 @@ def test_a_title_speaks_of_the_largest_gain_and_of_the_largest_loss(picture):
 # ---- Drawn again ----
 
 
-@pytest.mark.parametrize("picture", PICTURES_FEW, ids=lambda one: one.name)
+@each_few
 def test_the_words_of_a_picture_for_phones_can_be_read(picture):
     drawn = draw(picture.draw, read(picture.sweep), plots.LIGHT.narrow())
     pixels_per_point = 320 / (72 * drawn.figure.get_figwidth())  # on a page that is 360 wide
@@ -170,11 +165,7 @@ def test_the_words_of_a_picture_for_phones_can_be_read(picture):
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(
-    "picture",
-    [one for one in PICTURES if isinstance(one.draw, plots.Sweep)],
-    ids=lambda one: one.name,
-)
+@each_sweep
 def test_no_words_of_a_committed_picture_are_cut_off_or_on_top_of_each_other(picture):
     check_that_words_can_be_read(draw(picture.draw, read(picture.sweep)).figure)
 

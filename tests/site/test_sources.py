@@ -24,7 +24,8 @@ from spead_tutorial.measure import records
 from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.records import OURS, Sample, Sent, Timeline
 from support import ROOT
-from support.recordings import make_lossless
+from support.programs import PROGRAMS
+from support.recordings import make_bounds
 from support.records import make_spacing
 from support.site import Block, extension, fences, typed_rates
 
@@ -36,15 +37,6 @@ PAGES = sorted(
     for path in DOCS.rglob("*.md")
     if path.relative_to(DOCS).parts[0] not in ("notebooks", "tests")
 )
-PROGRAMS = sorted(
-    (
-        *(ROOT / "spead_tutorial" / "chapters").glob("tut_*.py"),
-        *(ROOT / "csrc" / "chapters").glob("tut_*.c"),
-        *(ROOT / "csrc" / "chapters" / "cpp").glob("tut_*.cpp"),
-    ),
-    key=lambda path: (path.suffix, path.name),
-)
-
 #: Programs on the way from one chapter's to the next.
 _STEPS = {step.name for step in catalogue.STEPS}
 
@@ -241,15 +233,6 @@ def _loops() -> Iterator[Sample]:
             yield replace(one, **loop, **took)
 
 
-def _searches() -> Iterator[Sample]:
-    """Highest rates; of chapter 7 the sender could not find what would have been too high."""
-    for one in make_lossless().samples:
-        if one.program != "tut_7_recv_power":
-            yield one
-        elif not one.received_dropped:
-            yield replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0))
-
-
 def _cold() -> Timeline:
     """Heaps of which the first is a cold start; 40 and 60 to prepare others, 10 and 30 to send."""
     moments = [(0, 900, 1000), (800, 940, 1060), (810, 945, 1065), (890, 955, 1095)]
@@ -267,7 +250,7 @@ def made_up(tmp_path_factory):
     even = (make_spacing("tut_4_send_perf", True, 3000 + n, number=n) for n in range(9))
     made = [*_samples(), timeline, *even]
     write(folder, small=made, ladder=made, bare=_loops(), cold=[_cold()])
-    write(folder, **{"receive-lossless": _searches()})
+    write(folder, **{"receive-lossless": make_bounds().samples})
     return folder
 
 

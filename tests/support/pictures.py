@@ -16,6 +16,13 @@ from spead_tutorial.measure.records import Recording, Sample
 from spead_tutorial.results import plots
 from support.recordings import PICTURES
 
+#: Committed pictures of single runs, and of the means of what became of packets: without points.
+WITHOUT_POINTS = {
+    "tut-5-send-pipeline-timeline",
+    "tut-5-packet-spacing",
+    "tut-7-recv-power-lost",
+    "tut-17-recv-hot",
+}
 SVG = "{http://www.w3.org/2000/svg}"
 _TYPED = str.maketrans("\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}\N{THIN SPACE}", "x  ")
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Cases of many programs and languages, of which most are for the thorough run."""
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -11,6 +10,7 @@ from _pytest.mark import ParameterSet
 
 from spead_tutorial.measure.programs import built
 from support import ROOT
+from support.typed import Typed, run
 
 PATIENCE_S = 60
 #: Where programs are in each language, and how their files end.
@@ -19,6 +19,12 @@ FOLDERS = {
     "c": ("csrc/chapters", ".c"),
     "cpp": ("csrc/chapters/cpp", ".cpp"),
 }
+#: The programs of all languages.
+PROGRAMS = [
+    path
+    for folder, ending in FOLDERS.values()
+    for path in sorted((ROOT / folder).glob(f"tut_*{ending}"))
+]
 PEERS = sorted(ROOT.glob("spead_tutorial/peer/tut_*.py"))
 
 
@@ -50,12 +56,9 @@ each_language = pytest.mark.parametrize("language", built())
 in_c = languages("c")
 
 
-def ended(argv: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+def ended(argv: list[str], **how: Any) -> Typed:
     """Run a program to its end."""
-    done: subprocess.CompletedProcess[str] = subprocess.run(
-        argv, capture_output=True, text=True, timeout=PATIENCE_S, check=False, **how
-    )
-    return done
+    return run(*argv, timeout=PATIENCE_S, **how)
 
 
 def refusal(

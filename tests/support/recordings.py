@@ -206,6 +206,17 @@ def make_lossless() -> Recording:
     return Recording(HEADER, tuple(samples))
 
 
+def make_bounds() -> Recording:
+    """The same, but chapter 7 loses nothing, and its sender could not keep any higher rate."""
+    samples = []
+    for one in make_lossless().samples:
+        if one.program != "tut_7_recv_power":
+            samples.append(one)
+        elif not one.received_dropped:
+            samples.append(replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0)))
+    return Recording(HEADER, tuple(samples))
+
+
 def make_search(program: str, language: str, best_mb: float, **more: Any) -> list[Sample]:
     """A search that has found a rate: three runs at it, and two with losses at some above it."""
     runs: list[Sample] = []

@@ -12,12 +12,8 @@ from bench import figures
 from spead_tutorial.tools import notebooks
 from support import ROOT
 from support.browser import PAGES, wait_for_tab_stops
+from support.programs import PROGRAMS
 
-PROGRAMS = [
-    *sorted((ROOT / "spead_tutorial" / "chapters").glob("tut_*.py")),
-    *sorted((ROOT / "csrc" / "chapters").glob("tut_*.c")),
-    *sorted((ROOT / "csrc" / "chapters" / "cpp").glob("tut_*.cpp")),
-]
 NAMES = notebooks.names(ROOT / notebooks.FOLDER)
 TABS = '<label aria-controls="sd-tab-item-'
 PICTURES = '<figure class="picture'
