@@ -19,9 +19,9 @@ from support.bench import bench, fails, made, recording, succeeds, write
 from support.records import HEADER
 
 
-def noise(middle: float, seed: object, n: int = 9, spread: float = 0.03) -> list[float]:
+def noise(middle: float, seed: object, n: int = 9) -> list[float]:
     source = random.Random(str(seed))
-    return [middle * (1 + source.gauss(0, spread)) for _ in range(n)]
+    return [middle * (1 + source.gauss(0, 0.03)) for _ in range(n)]
 
 
 @pytest.fixture(autouse=True)

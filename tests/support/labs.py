@@ -13,8 +13,8 @@ REASON = f"no lab here: {probe().reason}"
 needs_lab = pytest.mark.skipif(probe().reason is not None, reason=REASON)
 
 
-def open_lab(*, receiver: bool = False) -> lab.Lab:
+def open_lab() -> lab.Lab:
     """Open a lab, or skip the test where there can be none."""
     if probe().reason is not None:
         pytest.skip(REASON)
-    return lab.Lab(receiver=receiver)
+    return lab.Lab()

@@ -6,8 +6,6 @@ A `HeapSpec` can be built for spead2 (the oracle), for spead_tutorial (which is 
 ``tobytes``, without any of the three.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass
 from typing import Any

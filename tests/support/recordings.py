@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from spead_tutorial.chapters.catalogue import LANGUAGES, MEASURED, find_chapter
-from spead_tutorial.measure.records import Recording, Sample, Series, Split, Timeline
+from spead_tutorial.measure.records import Received, Recording, Sample, Series, Split, Timeline
 from spead_tutorial.results import plots
 from support.records import HEADER, SAMPLE, make_spacing, receiving
 
@@ -51,9 +51,9 @@ def make_rounds(
     ]
 
 
-def around(rate_mb: float, n: int = 7) -> list[float]:
+def around(rate_mb: float) -> list[float]:
     """Rates with the given one in the middle of them, in no order."""
-    spread = [rate_mb * (1 + 0.01 * ((3 * number) % n - n // 2)) for number in range(n)]
+    spread = [rate_mb * (1 + 0.01 * ((3 * number) % 7 - 3)) for number in range(7)]
     assert statistics.median(spread) == pytest.approx(rate_mb)
     return spread
 
@@ -212,7 +212,7 @@ def make_bounds() -> Recording:
     for one in make_lossless().samples:
         if one.program != "tut_7_recv_power":
             samples.append(one)
-        elif not one.received_dropped:
+        elif isinstance(one, Received) and not one.received_dropped:
             samples.append(replace(one, asked_bytes_per_s=2 * (one.asked_bytes_per_s or 0)))
     return Recording(HEADER, tuple(samples))
 

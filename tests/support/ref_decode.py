@@ -7,8 +7,6 @@ every count is taken by looking at everything again. Only where a packet could b
 names, and in how many finished heaps are remembered, it follows ours.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, field
 

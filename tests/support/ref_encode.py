@@ -4,8 +4,6 @@
 It knows nothing of the package it checks, nor of NumPy: what goes in are bytes and integers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

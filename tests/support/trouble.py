@@ -5,8 +5,6 @@ Heaps are encoded by `ref_encode`; what happens to them on the way, and what str
 made up here, packet by packet.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
