@@ -22,6 +22,7 @@ from spead_tutorial import recv, send
 from spead_tutorial.tools import recv as command
 from support import captures
 from support.labs import needs_lab
+from support.receivers import flat, packets_of
 from support.typed import COMMAND, PATIENCE_S, PIPES, Run
 
 PORT = 8888
@@ -84,19 +85,12 @@ def group(dtype: type = np.int16, name: str = "samples") -> send.ItemGroup:
 
 def packets(*heaps: send.Heap) -> list[list[bytes]]:
     """The packets of each heap, whose counts begin at 1."""
-    return [
-        [bytes(packet) for packet in send.PacketGenerator(heap, i + 1, 1472)]
-        for i, heap in enumerate(heaps)
-    ]
+    return [packets_of(heap, cnt) for cnt, heap in enumerate(heaps, 1)]
 
 
 def whole(n: int) -> list[list[bytes]]:
     """The packets of heaps with all that they can have, and of the end."""
     return packets(*[group().get_heap("all", "all") for _ in range(n)], group().get_end())
-
-
-def flat(heaps: Iterable[list[bytes]]) -> list[bytes]:
-    return [packet for heap in heaps for packet in heap]
 
 
 def rows(out: str) -> dict[str, int]:

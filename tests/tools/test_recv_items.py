@@ -11,6 +11,7 @@ from spead_tutorial import recv, send
 from spead_tutorial.tools import recv_items as text
 from spead_tutorial.tools.recv import Pace, Screen, pace_line
 from spead_tutorial.tools.recv_items import Items
+from support.receivers import flat, packets_of
 
 # ---- Lines ----
 
@@ -121,13 +122,8 @@ def test_elsewhere_each_is_a_line_and_where_nothing_is_wanted_none(capsys):
 def arrived(*heaps: send.Heap) -> list[recv.HeapBase]:
     """What becomes of heaps that are sent."""
     with st.ThreadPool() as pool, recv.Stream(pool) as stream:
-        stream.add_buffer_reader(
-            b"".join(
-                bytes(packet)
-                for i, heap in enumerate(heaps)
-                for packet in send.PacketGenerator(heap, i + 1, 1472)
-            )
-        )
+        packets = flat([packets_of(heap, cnt) for cnt, heap in enumerate(heaps, 1)])
+        stream.add_buffer_reader(b"".join(packets))
         return list(stream)
 
 
