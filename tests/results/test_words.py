@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Pictures say nothing that is not in their record; all that they say of one: test_figures.py."""
 
-import dataclasses
 from collections.abc import Callable
 
 import pytest
@@ -9,14 +8,13 @@ from msgspec.structs import replace
 
 from spead_tutorial.measure.records import Recording, Sample
 from spead_tutorial.results import plots
-from support.pictures import draw, fail, typed
+from support.pictures import Drawing, draw, drawing, fail, typed
 from support.recordings import EIGHT, KIB, NEW_MEMORY, PICTURES, TEN, example, make_rounds
 from support.records import make_spacing
 
 
-def said(picture: plots.Draw, recording: Recording) -> str:
+def said(drawn: Drawing) -> str:
     """All but the caption."""
-    drawn = draw(picture, recording)
     return typed(" ".join([drawn.title, drawn.words.split(" a processor")[0], *drawn.seen]))
 
 
@@ -40,7 +38,7 @@ def not_before(one: Sample) -> bool:
 def test_nothing_is_said_of_what_was_not_measured(name, measured, there, gone):
     picture, recording = PICTURES[name]
     samples = tuple(filter(measured, recording.samples))
-    words = said(picture, dataclasses.replace(recording, samples=samples))
+    words = said(draw(picture, recording, samples=samples))
     assert there in words
     assert [one for one in gone.split("|") if one in words] == []
 
@@ -81,7 +79,7 @@ def failed_spacing(recording: Recording) -> dict[str, object]:
 )
 def test_what_is_no_part_of_a_picture_does_not_change_it(name, more):
     picture, recording = PICTURES[name]
-    assert said(picture, dataclasses.replace(recording, **more(recording))) == said(*PICTURES[name])
+    assert said(draw(picture, recording, **more(recording))) == said(drawing(name))
 
 
 def test_a_bottleneck_of_which_a_sample_failed_has_no_bar():
