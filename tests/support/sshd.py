@@ -43,17 +43,13 @@ def running(folder: Path) -> Iterator[str]:
         "IdentitiesOnly yes\nStrictHostKeyChecking no\nUserKnownHostsFile /dev/null\n"
         "LogLevel ERROR\nSendEnv SPEAD_TUTORIAL_TEST\n"
     )
-    programs = folder / "ssh-bin"
-    programs.mkdir()
-    ssh = programs / "ssh"
-    ssh.write_text(f'#!/bin/sh\nexec {shutil.which("ssh")} -F {folder}/ssh_config "$@"\n')
-    ssh.chmod(0o755)
+    path = _path_with_ssh(folder, f'exec {shutil.which("ssh")} -F {folder}/ssh_config "$@"')
     process = subprocess.Popen(
         [SSHD, "-D", "-e", "-f", folder / "sshd_config"], stderr=(folder / "sshd.log").open("w")
     )
     try:
         _wait_until_it_listens(process, port, folder)
-        yield f"{programs}{os.pathsep}{os.environ['PATH']}"
+        yield path
     finally:
         process.terminate()
         process.wait()
@@ -71,10 +67,13 @@ def _wait_until_it_listens(process: "subprocess.Popen[bytes]", port: int, folder
 
 def ssh_to_this_machine(folder: Path) -> str:
     """Make an ssh for which every host is this machine; return a PATH that has it."""
-    programs = folder / "bin"
-    programs.mkdir()
     skip = 'while :; do case "$1" in -o) shift 2;; *) break;; esac; done'
-    ssh = programs / "ssh"
-    ssh.write_text(f'#!/bin/sh\n{skip}\nshift\nexec sh -c "$*"\n')
+    return _path_with_ssh(folder, f'{skip}\nshift\nexec sh -c "$*"')
+
+
+def _path_with_ssh(folder: Path, script: str) -> str:
+    ssh = folder / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(f"#!/bin/sh\n{script}\n")
     ssh.chmod(0o755)
-    return f"{programs}{os.pathsep}{os.environ['PATH']}"
+    return f"{ssh.parent}{os.pathsep}{os.environ['PATH']}"

@@ -98,8 +98,3 @@ class Marked:
         for pid in self.processes():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-
-
-def with_path(*folders: str | Path) -> dict[str, str]:
-    """Return this process's environment, in which programs are looked for in these folders."""
-    return os.environ | {"PATH": os.pathsep.join(map(str, folders))}

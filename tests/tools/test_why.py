@@ -36,7 +36,7 @@ from spead_tutorial.tools.why.remedies import Gain, Tried
 from spead_tutorial.tools.why.report import CHAPTERS, as_object, seen_of, text
 from support import ROOT
 from support.labs import needs_lab, open_lab
-from support.typed import Run, below, check_refused, processes, with_path
+from support.typed import Run, below, check_refused, processes
 
 SENDS = "while True: sock.sendto(data, to)"
 SLEEPS = "while True: sock.sendto(data, to); time.sleep(0.001)"
@@ -250,7 +250,7 @@ def test_what_perf_counts_is_said_as_bytes_from_memory_for_each_that_is_sent(
     perf = tmp_path / "perf"
     perf.write_text(PERF.format(python=sys.executable, count=10**9))
     perf.chmod(0o755)
-    monkeypatch.setenv("PATH", with_path(tmp_path, os.environ["PATH"])["PATH"])
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     done = why("--no-strace", *script(tmp_path, SENDS))
     (line,) = (one for one in done.stdout.splitlines() if "memory traffic" in one)
     assert re.search(
