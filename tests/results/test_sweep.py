@@ -22,10 +22,7 @@ PYTHON, PYTHON_GAIN, C, C_GAIN = range(4)
 
 
 def lines(figure: Any, panel: int, filled: bool = True) -> dict[str, list[tuple[float, float]]]:
-    """The lines of a panel by their colour: what became, or with hollow markers what was before.
-
-    Dots of samples are not lines.
-    """
+    """Lines by colour, not samples' dots: what became, or with hollow markers what was before."""
     return {
         line.get_color(): list(zip(line.get_xdata(), line.get_ydata(), strict=True))
         for line in figure.axes[panel].lines

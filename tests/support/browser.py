@@ -116,10 +116,7 @@ _STUCK = """[...document.querySelectorAll('body *')]
 
 
 def few_of_all_kinds() -> list[str]:
-    """Choose pages, small ones first, that have all elements and classes of the site's styles.
-
-    What the theme alone styles is on other pages, too: `make thorough` looks at them.
-    """
+    """Choose pages, small ones first, that have all elements and classes of the site's styles."""
     sheets = "".join(path.read_text() for path in (ROOT / "docs" / "_static").glob("*.css"))
     selectors = re.sub(r"/\*.*?\*/|\{[^{}]*\}", " ", sheets, flags=re.DOTALL)
     styled = set(re.findall(r"\.?[A-Za-z][\w-]*", selectors))

@@ -171,10 +171,7 @@ class HeapSpec:
 
 
 def random_heap(rng: random.Random) -> HeapSpec:
-    """Make a heap from a seeded generator: the same seed, the same heap.
-
-    It fits the bits of its flavour at every packet size of `PACKET_SIZES`.
-    """
+    """Make a heap that fits its flavour at each of `PACKET_SIZES`: the same seed, the same heap."""
     address_bits = rng.choice((40, 40, 48, *FLAVOURS))
     bug_compat = rng.choice((0, 0, 0, 1, 2, 3, 4, 7))
     repeat_pointers = rng.random() < 0.25

@@ -136,10 +136,7 @@ def encode_heap(
     bug_compat: int = 0,
     repeat_pointers: bool = False,
 ) -> list[bytes]:
-    """Encode a heap, as packets of 56 bytes or more, in the order in which they are sent.
-
-    If `repeat_pointers` is true and the pointers do not fit in one packet, it is a ValueError.
-    """
+    """Encode a heap, as packets of 56 bytes or more, in the order in which they are sent."""
     size = max_packet_size // 8 * 8
     pointers_per_packet = (size - 48) // 8
     pointers, payload = lay_out(items, address_bits, bug_compat)

@@ -64,10 +64,7 @@ def diagnosis(sender: Planted, folder: Path, seconds: float = 2.0) -> dict[str, 
 
 
 def facts(made: dict[str, Any]) -> dict[str, Any]:
-    """Return what was seen of a sender from what the command says, without what follows of it.
-
-    Threads that neither send nor do much, of which runtimes have many, are left out.
-    """
+    """Return what the command saw of a sender and its threads, without those that idle."""
     idle_s = _IDLE * made["run"]["seconds"]
     accounts = (made.get("account") or {"threads": ()})["threads"]
     sends = {one["tid"] for one in accounts if one["sends"]}
