@@ -10,6 +10,7 @@ from _pytest.mark import ParameterSet
 
 from spead_tutorial.measure.programs import built
 from support import ROOT
+from support.senders import Planted
 from support.typed import Typed, run
 
 PATIENCE_S = 60
@@ -43,6 +44,14 @@ def cases(every: Iterable[tuple[object, ...]], plain: Callable[..., bool]) -> li
     """Return all cases: those that are not plain are left to the thorough run."""
     thorough = pytest.mark.thorough
     return [pytest.param(*one, marks=() if plain(*one) else thorough) for one in every]
+
+
+def alone_but(plain: str, every: Iterable[Planted]) -> list[ParameterSet]:
+    """Return all cases: those of another name are left to ``make alone``."""
+    marks = pytest.mark.alone
+    return [
+        pytest.param(one, id=one.name, marks=() if one.name == plain else marks) for one in every
+    ]
 
 
 def languages(*plain: str) -> pytest.MarkDecorator:

@@ -24,6 +24,7 @@ from support.labs import needs_lab
 from support.needs import needs
 from support.once import MadeOnce
 from support.planted_receivers import RECEIVERS, PlantedReceiver
+from support.programs import alone_but
 from support.senders import made
 from support.typed import Run as Command
 from support.typed import check_refused
@@ -232,15 +233,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @needs_lab
 @needs("strace")
-@pytest.mark.parametrize(
-    "receiver",
-    [
-        pytest.param(
-            one, id=one.name, marks=[] if one.name == REPRESENTATIVE else pytest.mark.alone
-        )
-        for one in RECEIVERS
-    ],
-)
+@pytest.mark.parametrize("receiver", alone_but(REPRESENTATIVE, RECEIVERS))
 def test_of_a_planted_receiver_its_fault_is_found_first_and_not_when_mended(
     receiver: PlantedReceiver, made_once: MadeOnce, here: Command, quick: None
 ):

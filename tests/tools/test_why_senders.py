@@ -13,7 +13,7 @@ from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.report import CHAPTERS, seen_of, text
 from support.labs import needs_lab, open_lab
 from support.needs import needs
-from support.programs import name_of
+from support.programs import alone_but, name_of
 from support.senders import LANGUAGES, SENDERS, Planted
 from support.senders.trying import diagnosis, rates
 
@@ -74,15 +74,7 @@ def test_of_what_was_seen_of_a_sender_its_fault_is_said_first(sender):
 
 @needs_lab
 @needs_strace
-@pytest.mark.parametrize(
-    "sender",
-    [
-        pytest.param(
-            one, id=one.name, marks=[] if one.name == REPRESENTATIVE else pytest.mark.alone
-        )
-        for one in SENDERS
-    ],
-)
+@pytest.mark.parametrize("sender", alone_but(REPRESENTATIVE, SENDERS))
 def test_of_a_sender_that_runs_its_fault_is_said_first(sender, folder):
     for attempt in range(ATTEMPTS):  # a machine can be so busy that nothing sleeps, or all does
         made = diagnosis(sender, folder, 0.5 * (1 << attempt))
