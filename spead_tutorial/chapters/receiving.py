@@ -197,11 +197,7 @@ def _plain(text: str) -> str:
 
 
 class _Together:
-    """What several sockets on one port share.
-
-    The stop heap comes to one of them, and silence is not that of one: so they end together, a
-    moment after nothing comes to any.
-    """
+    """What several sockets on one port share: only one gets the stop heap, and all end together."""
 
     def __init__(self) -> None:
         self.since = 0.0  # when something came last; 0 before
@@ -209,11 +205,7 @@ class _Together:
 
 
 class _Arrivals:
-    """What comes of a stream, until it ends, or has been silent for some time, or Ctrl-C.
-
-    Before the first packet has come, it waits for as long as it takes. The stream has its reader
-    already; of its pool, if any, the account has what it counts.
-    """
+    """What comes of a stream, from its first packet to its end, to long silence, or to Ctrl-C."""
 
     def __init__(
         self,
@@ -271,15 +263,12 @@ class _Arrivals:
             del came  # whose memory the next one may need
 
     def _look(self) -> None:
-        """End the stream if nothing has come for some time.
-
-        The stop heap may be lost, or has come to another socket. One that has ended earlier keeps
-        its own: to close it would move flows.
-        """
+        """End the stream if nothing has come for some time: the stop heap may be lost."""
         came, now, together = self._stream.stats.packets_received, time.monotonic(), self._together
         if came != self._came:
             self._came, together.since = came, now
             return
+        # One that has ended earlier keeps its own: to close it would move flows.
         patience_s = _LOOK_S if together.has_ended else self._options.silence_s
         if together.since and now - together.since >= patience_s:
             if self._ended == "stop" and not together.has_ended:
@@ -287,11 +276,7 @@ class _Arrivals:
             self._stream.stop()
 
     def report(self, last: str = "") -> None:
-        """Print the account, or a JSON object, or both; where heaps are missing, end with status 1.
-
-        After Ctrl-C it ends as that does, and what still was arriving is not missing. A program
-        may have a last line of its own, below the account.
-        """
+        """Print the account, a JSON object, or both; where heaps are missing, end with status 1."""
         if self._together.interrupted:
             self._ended = "interrupt"
         was_interrupted = self._ended == "interrupt"
@@ -397,10 +382,7 @@ class Heaps(_Arrivals):
 
 
 class HeapsOfAll(Heaps):
-    """The heaps of several streams, each of which has a socket on the same port, and a thread.
-
-    The thread takes those in `each` of its stream. When no more come, there is one account.
-    """
+    """The heaps of several streams on one port: in `each` those of a thread; and one account."""
 
     def __init__(self, streams: Sequence[Stream], options: ReceiverOptions) -> None:
         super().__init__(streams[0], options)

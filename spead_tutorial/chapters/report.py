@@ -120,12 +120,7 @@ def tell_of_fragments(options: Options) -> None:
 
 
 def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
-    """Read the command line, and say where its packets would travel in fragments.
-
-    There is a letter for each option that is accepted: n, H, p, r, s, c; z for ``--copy``,
-    ``--small-pages`` and ``--fill``; and d for a destination. ``--json`` always is. A program whose
-    packet size is `ROUTE_SIZE` asks the route, refuses fragments, and reports the size it used.
-    """
+    """Read the command line: a letter for each option, z for switches, d for a destination."""
     example = f"{PROGRAM}.py" + (" 192.168.31.2 8888" if "d" in accepted else "")
     parser = argparse.ArgumentParser(description=doc, epilog=f"example: {example}")
     if "n" in accepted:
@@ -164,10 +159,7 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the process has used, and of it the thread that asks: times in ns, and counts.
-
-    Two can be subtracted.
-    """
+    """What the process has used, and of it the thread that asks: ns, and counts; two subtract."""
 
     elapsed_ns: int
     cpu_user_ns: int
@@ -202,10 +194,7 @@ class Usage:
 
 
 def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = None) -> None:
-    """Print the last line, of all streams together: the rate, or a JSON object.
-
-    What was used is that from first heap to last; without it the process's whole life counts.
-    """
+    """Print the last line, of all streams together, for what was used or a whole life."""
     used = used or Usage.now() - Usage.process_start()
     payload_bytes = options.n_heaps * options.heap_size
     if not options.json:

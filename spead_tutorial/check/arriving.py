@@ -106,11 +106,7 @@ def _send(lab: Lab) -> int:
 
 
 def first_fault(exercise: ReceiverExercise, done: Done, program: Path) -> str | None:
-    """Say what is wrong first with what a receiver has printed; None where nothing is.
-
-    Heaps may have come in any order. Where the chapter gathers them in chunks, a line is about all
-    heaps up to the next one's timestamp, as many as these are.
-    """
+    """Say what is wrong first with what a receiver has printed; None where nothing is."""
     if done.status < 0 or (done.status != 0 and not done.said):
         return with_line(done, str(program))
     found = [(int(at), text) for at, text in _LINE.findall(done.output)]

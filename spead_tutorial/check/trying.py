@@ -120,11 +120,7 @@ def _fault(place: str, expected: object, found: object) -> _FaultError:
 
 
 def first_fault(datagrams: Iterable[bytes], wanted: Wanted) -> str | None:
-    """Say what is wrong first with what arrived; None where nothing is.
-
-    Heaps may come in any order, and be cut into packets in any way: streams of several threads
-    overtake each other, and chapters cut differently.
-    """
+    """Say what is wrong first with what arrived, in any order and cut; None where nothing is."""
     try:
         heaps = _sorted(datagrams, wanted.packet_size)
         for i in range(wanted.heaps):
@@ -344,10 +340,7 @@ def collecting(
 
 
 def with_line(done: Done, file: str, called: str = "") -> str:
-    """Say how a program ended, and at which line of a file, where it was a Python error.
-
-    Of what was pickled, an error may call the file something else.
-    """
+    """Say how a program ended, and at which line of a file, by the name that errors call it."""
     name = re.escape(called or file)
     lines = re.findall(rf'^  File "{name}", line (\d+)', done.errors, re.M)
     if not lines:

@@ -49,10 +49,7 @@ def script(module: str, *arguments: str, options: Sequence[str] = ("-I", "-S")) 
 
 
 def open_missing() -> None:
-    """Open ``/dev/null`` in place of each stream that this process began without.
-
-    Otherwise the next file that is opened would get the stream's number, and be taken for it.
-    """
+    """Open ``/dev/null`` in place of missing streams: a file would get the number of one."""
     for fd in range(3):
         try:
             os.fstat(fd)

@@ -163,10 +163,7 @@ def _bring_up(routes: Any, name: str, mtu: int, **more: Any) -> int:
 
 
 def _lead_to(routes: Any, name: str) -> bool:
-    """Let addresses and routes lead to a device that is up; return whether those of IPv6 do.
-
-    Taking a device down loses all of it but the address of IPv4; what is there already stays.
-    """
+    """Let addresses and routes lead to a device that is up; return whether those of IPv6 do."""
     index = _index(routes, name)
     routes.addr("replace", index=index, address=_OWN[0], prefixlen=_OWN[1])
     routes.route("replace", dst="224.0.0.0/4", oif=index)
@@ -187,11 +184,7 @@ def _lead_back(routes: Any) -> None:
 
 
 def _add_neighbour(routes: Any, index: int, address: str, link: str = FAR_MAC) -> None:
-    """Say once for all where an address is, so that the kernel does not ask for it on the device.
-
-    Without a receiver nothing has that link address: a veth's far end drops what arrives, and
-    answers nothing.
-    """
+    """Say once for all where an address is: otherwise the kernel asks for it on the device."""
     routes.neigh("replace", index=index, dst=address, lladdr=link, state="permanent")
 
 

@@ -20,10 +20,7 @@ ROUNDS_FOR_A_CLAIM = 9
 
 
 def program_busy(sample: Sample) -> float | None:
-    """Return the share of the time in which the program's own thread worked; None if not known.
-
-    Time in which it looked whether there was more to do is no work.
-    """
+    """Return the share of the time in which the program's own thread worked; None if not known."""
     looking_ns = sample.waiting_looking_ns if isinstance(sample, Sent) else None
     return _busy(sample, sample.program_cpu_ns, looking_ns)
 
@@ -105,11 +102,7 @@ def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
 
 
 def rows(recording: Recording) -> list[Row]:
-    """Sum a recording up: a row for each case, in the order in which they came.
-
-    A case with a failure in any of its samples, also in the warm-up, has failed, unless the sample
-    was repeated since.
-    """
+    """Sum a recording up, case by case; one has failed if any sample has that was not repeated."""
     cases: dict[str, list[Sample]] = {}
     for sample in recording.samples:
         cases.setdefault(sample.case, []).append(sample)
@@ -145,12 +138,7 @@ class Shares:
 
 
 def shares(timeline: Timeline) -> Shares:
-    """Return what the time of a run was used for.
-
-    It is plain arithmetic with intervals: the time that at least one of them covers, divided by
-    the time that the heaps took which count. `preparing`, `waiting`, `sending` and `steady` say
-    which intervals.
-    """
+    """Return what the time of a run was used for: the part of it that intervals cover."""
     begin, end = steady(timeline)
     whole = max(1, end - begin)
     prepared, waited, sent = (
@@ -161,10 +149,7 @@ def shares(timeline: Timeline) -> Shares:
 
 
 def first_steady(timeline: Timeline) -> int:
-    """Return the first heap that counts: the third part of a run before it is a cold start.
-
-    Memory is new there, its pages have yet to be found, and threads are asleep.
-    """
+    """Return the first heap that counts: the third part of a run before it is a cold start."""
     return len(timeline.prepare_ns) // 3
 
 
@@ -184,21 +169,15 @@ def preparing(timeline: Timeline) -> list[Interval]:
 
 
 def sending(timeline: Timeline) -> list[Interval]:
-    """Return when the network thread sent each heap, its first packet to its last.
-
-    One call may have the end of a heap and the beginning of the next: the next one's time begins
-    when the first has been sent, so that no time counts for two heaps.
-    """
+    """Return when the network thread sent each heap, its first packet to its last."""
+    # One call may have the end of a heap and the beginning of the next: no time counts twice.
     before = (0, *timeline.last_packet_ns)
     first = map(max, timeline.first_packet_ns, before)
     return list(zip(first, timeline.last_packet_ns, strict=True))
 
 
 def waiting(timeline: Timeline) -> list[Interval]:
-    """Return when the program waited for heaps.
-
-    What ends when it goes on with a heap began when it had last queued one, or gone on with one.
-    """
+    """Return when the program waited for heaps: from when it last queued one, or went on."""
     queued = set(timeline.queued_ns)
     marks = sorted({*queued, *timeline.resumed_ns})
     intervals = []

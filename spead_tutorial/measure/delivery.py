@@ -79,11 +79,8 @@ class Delivery:
 
 
 def _on_one_core(sender: Chapter, options: ProgramOptions) -> tuple[int | None, ProgramOptions]:
-    """Return the core to keep a sender on behind a link, and its options with all its streams.
-
-    What waits for a link goes on from the core that it was sent on. From two of them, packets come
-    in another order where one is busy, and receivers take them in order.
-    """
+    """Return the core to keep a sender on behind a link, and its options with all its streams."""
+    # From two cores packets leave a link in another order, and receivers take them in order.
     cores = os.sched_getaffinity(0)
     if options.cores is not None:
         return None, options
@@ -167,15 +164,12 @@ def failure(sent: Done, received: Done) -> str | None:
 
 
 def claims(said: Mapping[str, Any], case: Case, warm_up: int = 0) -> dict[str, Any]:
-    """Return what a chapter's program claims, in the words of the receivers that are measured.
-
-    The heap with the descriptors is not one of those that were to be received. Where heaps go into
-    chunks there is no place for it, and so it is not among those that are complete.
-    """
+    """Return what a chapter's program claims, in the words of the receivers that are measured."""
     if not said:
         return {}
     if "socket_datagrams" not in said:
         raise ProgramError(NO_ACCOUNT)
+    # They were not to be received, and have no place in chunks.
     descriptors = 0 if said["packets_no_place"] else 1
     heaps = max(0, said["heaps_complete"] - descriptors - warm_up)
     return {
@@ -212,10 +206,7 @@ def contradiction(
 def _counts(
     sent: Mapping[str, Any], received: Mapping[str, Any], *, searched: bool
 ) -> dict[str, Any]:
-    """Return what a sample has of what both sides claim: the time is the sender's.
-
-    Of a run of a search it is that of sending, and packets are those that were sent in it.
-    """
+    """Return what a sample has of both sides' claims; of a search's run, that of sending alone."""
     found: dict[str, Any] = {name: sent.get(name) for name in OF_SENDER}
     found |= {name: received.get(name) for name in _OF_RECEIVER}
     if not (sent and received):
@@ -244,10 +235,7 @@ def take(
     lossless: bool = False,
     lost_messages: Callable[[], int] = lambda: 0,
 ) -> Received:
-    """Take a sample: have `blast` send, and a receiver receive, of a chapter if it is of one.
-
-    Of what devices on the way have dropped, a function says how much it was, after the run.
-    """
+    """Take a sample of `blast` and a receiver; what devices have dropped is asked after the run."""
     begun = Begun(step)
     found: dict[str, Any] = {"asked_bytes_per_s": asked}
     try:

@@ -64,10 +64,7 @@ def different(
 
 
 def differs(one: Header, other: Header, *, of_parts: bool = False) -> str | None:
-    """Say what makes samples of one header no continuation of those of another, if anything does.
-
-    Or no part of the same sweep: the same source, built in another folder, is another file.
-    """
+    """Say what makes one header's samples no continuation of another's, or no part of its sweep."""
     may_differ = {"rounds", "skipped", *["shard"] * of_parts}
     mine, theirs = (
         facts_of(header)
@@ -76,6 +73,7 @@ def differs(one: Header, other: Header, *, of_parts: bool = False) -> str | None
         | header.versions
         for header in (one, other)
     )
+    # Built in another folder, it is another file.
     same_source = of_parts and one.revision is not None and not one.revision.endswith("+")
     for key, both in different(mine, theirs).items():
         if not (same_source and key.endswith("build")):
@@ -145,11 +143,7 @@ def versions() -> dict[str, str | None]:
 
 
 def build_fact(name: str) -> str | None:
-    """Return what meson.build wrote down of the build: its ``compiler``, or ``compiler_flags``.
-
-    Those are the flags that decided on the programs' code; of two that disagree, the last counts.
-    Flags that name folders are left out: they are those of the machine that built it.
-    """
+    """Return what meson.build noted: ``compiler``, or ``compiler_flags`` that name no folder."""
     # An editable install has it in its build folder, and only importlib knows where.
     path = importlib.resources.files("spead_tutorial").joinpath("_build.json")
     try:
@@ -160,11 +154,7 @@ def build_fact(name: str) -> str | None:
 
 
 def revision() -> str | None:
-    """Return the revision of the source that is running, with a ``+`` where it was changed.
-
-    It is known where the package runs from its repository, or was installed from one whose
-    Python files are still the same.
-    """
+    """Return the source's revision, with a ``+`` where it was changed; None where not known."""
     package = Path(spead_tutorial.__file__).parent
     source = _installed_from()
     if source is None:

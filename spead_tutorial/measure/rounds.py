@@ -105,11 +105,7 @@ def measure(
     show: Callable[[Sequence[Step]], Iterable[Step]] = iter,
     say: Callable[[Step, str], None],
 ) -> Recording:
-    """Take all samples that a record does not hold yet.
-
-    A case that fails in the same way `PATIENCE` times in a row is given up, for this time and,
-    where there is a record, until it is told to `retry`.
-    """
+    """Take the samples that a record lacks; what fails alike `PATIENCE` times is given up."""
     begun = begun or Recording(header, ())
     writer = None
     if path is not None:

@@ -84,11 +84,7 @@ def fell_short(run: Received) -> bool:
 
 
 def begin(warm_up: Sample | None, number: int) -> float:
-    """Return the rate at which a round begins.
-
-    Rounds begin within one step of each other: if all began at the same rate, all would try the
-    same ones, and seem to agree better than they do.
-    """
+    """Return the rate at which a round begins: not all try the same ones, and agree too well."""
     if warm_up is None:
         return START
     rate = START if warm_up.failure is not None else offered(warm_up)

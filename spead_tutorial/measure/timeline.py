@@ -70,10 +70,7 @@ class Watch:
         self.resumed_ns.append(self._went_on_ns)
 
     def times(self, heaps: npt.NDArray[np.void]) -> dict[str, list[int]]:
-        """Return when each heap was where, as in `spead_tutorial.measure.records.Timeline`.
-
-        What the stream has noted of them is its ``timeline()``, from the first heap on.
-        """
+        """Return when each heap was where, as a `Timeline` has it: the stream has noted some."""
         times = {name: heaps[name].tolist() for name in _OF_STREAM}
         times["prepare_ns"] = self.prepare_ns[: len(heaps)]
         times["resumed_ns"] = [

@@ -106,10 +106,7 @@ def started_whole() -> Iterator[None]:
 
 
 class Command:
-    """A command on a host; it is one that ends where its standard input does.
-
-    That ends with this process, with ssh and with the connection: none of them leaves it behind.
-    """
+    """A command on a host: it ends with its standard input, and so with us and the connection."""
 
     def __init__(self, host: Host, argv: Sequence[str], first: str) -> None:
         words = [*host.prefix, host.python_path, *argv]

@@ -55,10 +55,7 @@ def _bar() -> "Progress":
 
 @contextlib.contextmanager
 def shown(share: Callable[[], float] | None) -> Iterator[None]:
-    """Show how far it has come what the ``with`` block sends, if it lasts: a share, or the time.
-
-    Nothing is shown, and nothing asked, where the standard error is no terminal.
-    """
+    """Show on a terminal how far the ``with`` block's sending has come, if it lasts."""
     if not sys.stderr.isatty():
         yield
         return
@@ -115,10 +112,7 @@ def stage_of(step: Step) -> str:
 
 
 class Steps:
-    """How far the steps of a measurement have come; a context manager.
-
-    A terminal shows a bar. Elsewhere there is a line for each stage, on the standard output.
-    """
+    """How far a measurement has come, in a ``with`` block: a bar on a terminal, or lines."""
 
     def __init__(self) -> None:
         self._bar = _bar() if sys.stderr.isatty() else None

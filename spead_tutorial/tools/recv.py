@@ -79,11 +79,7 @@ class Screen:
 
 
 class Pace:
-    """Whether heaps come so slowly that one can look at each of them.
-
-    Those of a window of time are counted; when there are too many, none is shown until a window
-    has few.
-    """
+    """Whether heaps come so slowly, in each window of time, that one can look at each of them."""
 
     #: How many can be looked at.
     FEW = 10
@@ -128,10 +124,7 @@ class Watch:
         return self._stream.stats.payload_bytes - self._first_bytes
 
     def run(self, heaps: int | None = None, silence_s: float | None = None) -> str:
-        """Take heaps until the end, and return what that was.
-
-        It is the stream's, or comes after a number of heaps, or of seconds without a packet.
-        """
+        """Take heaps until the stream ends, or some have come, or silence; return which."""
         look_s = _LOOK_S if silence_s is None else min(_LOOK_S, silence_s)
         ready = select.poll()
         ready.register(self._stream.fd, select.POLLIN)

@@ -75,11 +75,7 @@ def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
 
 
 def planned(size: str, loopback: bool) -> tuple[list[Case], list[str]]:
-    """Return what a tour measures; and why something is not compared with the chapters.
-
-    It is the sweep `ladder`, but the peer is that which is installed, and all cores send at once.
-    Over loopback there are no bare loops: it is the receiver who sets the limit there.
-    """
+    """Return what a tour measures, as `ladder` does; and why something is not compared with it."""
     cores = len(os.sched_getaffinity(0))
     bare = () if loopback else baselines.bare((None, cores) if cores > 1 else (None,))
     found = [(case, baselines.missing(case)) for case in (*baselines.peers(PEER), *bare)]

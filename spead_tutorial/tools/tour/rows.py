@@ -98,11 +98,7 @@ def _named(one: Entry) -> str:
 
 
 def headlines(found: Sequence[Entry]) -> list[Headline]:
-    """Return what is to be said first, for each language in which a gain is known.
-
-    The start is the first chapter with a clock around its loop alone, the end the fastest of those
-    that send the same data in heaps of the same size.
-    """
+    """Return what is to be said first, for each language in which a gain is known."""
     alike = [one for one in found if one.section == found[0].section]
     made = (_headline([one for one in alike if one.by == by]) for by in _LANGUAGES.values())
     return [headline for headline in made if headline is not None]

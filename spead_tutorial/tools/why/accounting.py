@@ -46,11 +46,7 @@ def account(
     *,
     receives: bool = False,
 ) -> Account | None:
-    """Return what every second of a run went into; None where no threads were seen.
-
-    ``per_message`` is how many packets a message has. Of a program that receives, those that send
-    are those that read: all that do, or the busiest one, where no calls were seen.
-    """
+    """Return what every second of a run went into; None where no threads were seen."""
     if not run.threads:
         return None
     callers = _matched(run.threads, calls.callers if calls else (), run.pooled)
@@ -267,16 +263,13 @@ class _Teller:
         yield dataclasses.replace(rest, seconds=seconds * (1 - (running + timed) / whole))
 
     def _awaited(self, wait: Wait) -> tuple[Thread | None, int, int]:
-        """Return the thread that a wait is probably for, and how often it ran or slept meanwhile.
-
-        It is of the same process, as what others do comes as input. One that sleeps can only be the
-        one that wakes this one if it wakes up as often; one that runs is more likely.
-        """
+        """Return the thread that a wait is likely for, and how often it ran or slept then."""
         found: tuple[Thread | None, int, int] = (None, 0, 0)
         best = (0, 0)
         for thread in self.run.threads:
             beside = {one.doing: one.seen for one in wait.beside if one.tid == thread.tid}
             running, timed = beside.get("running", 0), beside.get("timed", 0)
+            # It wakes this one only if it wakes up as often.
             if 2 * thread.voluntary < self.thread.voluntary:
                 timed = 0
             score = (2 * running + timed, thread.voluntary)

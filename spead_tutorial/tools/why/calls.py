@@ -90,11 +90,7 @@ def counted(
     *,
     pooled: bool = False,
 ) -> Calls | None:
-    """Count calls from the first one to the last one of those that send, or of a receiver's reads.
-
-    ``names`` has what threads are called, and which one each is of those with that name. Threads
-    that stand in for each other are one, if ``pooled``.
-    """
+    """Count calls from the first to the last of those that send, or of a receiver's reads."""
     if not sum(map(_messages, sent)):
         return None
     floor = min((one.took for one in seen if one.took > 0), default=0.0)

@@ -18,11 +18,7 @@ _PASSED_ON = ("spin", "calls", "faults")
 
 @dataclasses.dataclass(slots=True)
 class Distance:
-    """Seconds of the threads that send, for a gigabyte, less those of a bare loop.
-
-    Of a receiver they are those of the threads that read, less what they wait for packets. Findings
-    take from it what they explain, each second once.
-    """
+    """Seconds for a gigabyte beyond a bare loop's: findings take from it what they explain."""
 
     whole: float  # what the threads that send take, without waiting for cores that others have
     longer: float | None  # than the bare loop takes; None where there is none
@@ -76,10 +72,7 @@ def distance(seen: Seen) -> Distance:
 
 
 def small_packets_s(seen: Seen) -> float:
-    """Return what the bare loop takes longer with packets of the sender's size than with full ones.
-
-    In seconds for a gigabyte.
-    """
+    """Return what small packets cost the bare loop more than full ones, in s for a gigabyte."""
     packets, bare = seen.packets, seen.bare
     if packets is None or bare is None:
         return 0.0
@@ -88,11 +81,7 @@ def small_packets_s(seen: Seen) -> float:
 
 
 def _resolved(part: Part, threads: tuple[ThreadTime, ...]) -> tuple[Part, ...]:
-    """Return a part as what finding it is for: one thread's wait is what another one does.
-
-    The program's first thread makes data for a library's: then the sender's time is the program's
-    own code. Of others it is said that they are waited for.
-    """
+    """Return a part as what finding it is for: one thread's wait is what another one does."""
     if part.kind == "calls" and part.what in MEMORY:
         return (dataclasses.replace(part, kind="faults"),)
     if part.kind != "thread":
@@ -102,6 +91,7 @@ def _resolved(part: Part, threads: tuple[ThreadTime, ...]) -> tuple[Part, ...]:
         return (part,)
     does = [one for one in other.parts if one.kind in (*RUNNING, "core")]
     whole = sum(one.seconds for one in does)
+    # The program's first thread makes data for a library's: of others it is said that one waits.
     is_first = other.tid == min(one.tid for one in threads)
     passed = (*_PASSED_ON, "own", "core") if is_first else (*_PASSED_ON, "core")
     made: list[Part] = []

@@ -95,10 +95,7 @@ def of_time(
     least: float = MATTERS,
     **numbers: Any,
 ) -> Finding | None:
-    """Return a finding that takes seconds of some kinds of time, if they are at least some share.
-
-    It takes all that is left of the kinds of its row, unless it is told how much of which.
-    """
+    """Return a finding of what is left of its kinds of time, or of some, if that is enough."""
     takes = takes or {one: far.left[one] for one in ROWS[kind].takes}
     cost_s = sum(takes.values())
     if far.is_idle or cost_s <= 0.0 or cost_s < least * far.whole:

@@ -209,10 +209,7 @@ def _together_s(seen: Seen, far: Distance, cpu_s: float) -> float:
 
 
 def _sending_s(seen: Seen, far: Distance, share: float = 1.0) -> float | None:
-    """Take a share of what sending takes longer, with what the program does for each call.
-
-    None where another finding has taken it all: then this one is a part of that.
-    """
+    """Take a share of sending and of handling calls; None where another finding has taken it."""
     sends = far.take("sends", share * far.left["sends"])
     own = far.take("own", share * min(far.left["own"], handling_s(seen)))
     return sends + own if sends + own > 1e-6 else None
@@ -418,22 +415,18 @@ _SENDING = ("fragments", "small-packets", "small-heaps", "call-per-packet",
 
 
 def diagnose(seen: Seen) -> tuple[Finding, ...]:
-    """Return what makes a sender slow, what explains most first; nothing for one that is fast.
-
-    Of a receiver it is why packets are lost; what has nothing to do with its time comes first, as
-    it is where they are. Where no calls of a sender were seen, what explains most may be missing:
-    then nothing is weighed, and the order is that of `CHECKS`.
-    """
+    """Return what makes a sender slow, or a receiver lose packets, what explains most first."""
     its = seen.receiving
     if its is not None and not its.fates.lost and not its.told.get("ring_dropped"):
         return ()
     far, checks = distance(seen), CHECKS if its is None else RECEIVER_CHECKS
     made = (check(kind, seen, far) for kind, check in checks.items())
     there = [finding for finding in made if finding is not None]
+    # What explains most may be missing: the order is that of `CHECKS`.
     if its is None and (seen.calls is None or seen.account is None):
         return tuple(dataclasses.replace(finding, cost_s=None) for finding in there)
     weighed = [_weighed(finding, far, seen) for finding in there]
-    if its is not None:
+    if its is not None:  # what has nothing to do with its time is where they are lost
         return tuple(sorted(weighed, key=lambda x: -(1.0 if x.explains is None else x.explains)))
     return tuple(sorted(weighed, key=lambda finding: -(finding.cost_s or 0.0)))
 

@@ -73,10 +73,7 @@ def numbered(looks: Iterable[Look]) -> dict[int, tuple[str, int]]:
 
 
 def run_of(looks: Sequence[Look], begin: int, end: int, *, pooled: bool) -> Run:
-    """Return what was done from one look to another: threads' part from looks in between.
-
-    Threads are looked at less often, and their part is scaled to the time of all.
-    """
+    """Return what was done between two looks; threads' part is scaled from looks in between."""
     used = looks[begin:end]
     first, last = used[0], used[-1]
     read = [look for look in used if look.threads is not None]

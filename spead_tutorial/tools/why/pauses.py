@@ -16,11 +16,7 @@ _AT = operator.attrgetter("at")
 
 
 def pauses(seen: Sequence[Ended], reads: Sequence[Ended], starved: float, own: float) -> Pauses:
-    """Find times without a read, in the calls of those that read.
-
-    What they or strace had no core for was no work. And what they have worked in their own code,
-    but not between reads that follow each other, they have worked in pauses.
-    """
+    """Find times without a read, in the calls of those that read."""
     readers = {one.who for one in reads}
     reads = sorted(reads, key=_AT)
     theirs = sorted((one for one in seen if one.who in readers), key=_AT)
@@ -35,6 +31,7 @@ def pauses(seen: Sequence[Ended], reads: Sequence[Ended], starved: float, own: f
     long = [(start, end) for start, end in gaps if end - start >= least]
     in_pauses = sum(end - start - _in_calls(theirs, start, end) for start, end in long)
     between = sum(end - start - _in_calls(theirs, start, end) for start, end in gaps) - in_pauses
+    # What they or strace had no core for was no work; of their own, what is not between reads was.
     worked = max(0.0, in_pauses - starved, own - between)
     return Pauses(
         len(long), max((end - start for start, end in long), default=0.0), min(worked, in_pauses)

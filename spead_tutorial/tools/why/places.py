@@ -30,11 +30,7 @@ _HEAP_LENGTH = 2
 
 
 class Capture(PacketRing):
-    """Notes what a device gets, from its making on, for as long as there is room.
-
-    The ring is as long as a short run needs. Nobody reads it meanwhile, so that watching takes no
-    core from the sender.
-    """
+    """Notes what a device gets while there is room: no core is taken from the sender to read it."""
 
     def __init__(self, packet_socket: socket.socket, device: str) -> None:
         super().__init__(packet_socket, device, _RING_MIB, merged=True)
@@ -73,11 +69,7 @@ class Capture(PacketRing):
 
 
 def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
-    """Take the headers of a message apart.
-
-    Returns where its payload begins, whether it is the first piece of a datagram, and whether it is
-    one of several; None for anything but UDP.
-    """
+    """Return where UDP's payload begins, if it is a first piece, and if one of several."""
     if len(head) < 14 + 20:
         return None
     (kind,) = struct.unpack_from("!H", head, 12)

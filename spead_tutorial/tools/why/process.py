@@ -23,11 +23,7 @@ _KEPT, _PIPE, _EVERY_S = 1 << 16, 1 << 20, 5e-3
 
 
 class Output:
-    """What a program prints: its first part and its last, in memory.
-
-    It comes through a pipe that is emptied now and then: a file would grow without end, and who
-    reads each line as it comes takes a core from the program.
-    """
+    """What a program prints: its first and its last part, from a pipe that is emptied seldom."""
 
     def __init__(self) -> None:
         self._first, self._last, self._size = b"", b"", 0

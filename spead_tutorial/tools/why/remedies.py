@@ -46,10 +46,7 @@ def gain(tried: tuple[Tried, ...], remedies: tuple[str, ...]) -> Gain:
 
 
 def gains_of(kind: str, tried: tuple[Tried, ...]) -> tuple[Gain | None, tuple[Gain, ...]]:
-    """Return what mending a finding gains, None where that was not tried, and with others.
-
-    Those are all remedies that were tried together with its own, and each other one alone.
-    """
+    """Return what mending a finding gains, None if untried, and what with others, or they alone."""
     own = MENDS.get(kind, ())
     sets = [one.remedies for one in tried if one.remedies]
     if own not in sets:

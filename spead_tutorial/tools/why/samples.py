@@ -64,12 +64,7 @@ def parse(
 
 
 def _spinning(places: Counter[tuple[str, str]]) -> int:
-    """Return how many samples are of a loop that reads the clock until a time has come.
-
-    They are those in the kernel's code for it, in functions that call that, and in the code around
-    those. That code is of the program, and takes about as long; if it is interpreted, several times
-    as long.
-    """
+    """Return how many samples are of a loop that reads the clock, the code around that included."""
     read = sum(count for (_, library), count in places.items() if library == _KERNELS)
     if read < _SPINS * places.total():
         return 0
@@ -93,10 +88,7 @@ class Profile:
     def sampled(
         self, names: Mapping[int, tuple[str, int]], *, pooled: bool = False
     ) -> tuple[Sampled, ...] | str:
-        """Return the samples of each thread, or say why it could not look.
-
-        There may be none: of a sender that next to always waits, or is in the kernel.
-        """
+        """Return the samples of each thread, or say why it could not look; there may be none."""
         looked = self._process is not None and self._process.returncode == 0
         return parse(self.lines, names, pooled=pooled) if looked or self.lines else self.why
 

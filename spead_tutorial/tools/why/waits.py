@@ -99,10 +99,7 @@ def waits(looks: Iterable[Look]) -> dict[int, tuple[int, tuple[Wait, ...]]]:
 
 
 def numbered(names: Mapping[int, str]) -> dict[int, tuple[str, int]]:
-    """Return the name of each thread, and which one it is of those, in the order of their making.
-
-    So are threads found again in another run.
-    """
+    """Return the name of each thread, and which one of those it is, to find it in another run."""
     times: Counter[str] = Counter()
     found = {}
     for tid, name in sorted(names.items()):
@@ -119,10 +116,7 @@ def added(
     pooled: bool,
     queued: Sequence[bool] | None = None,
 ) -> Run:
-    """Return a run whose threads say what they waited in.
-
-    ``queued`` says of each look at a receiver whether there was something in its socket.
-    """
+    """Return a run whose threads say what they waited in; of a receiver, by what was queued."""
     threads = run.threads
     if pooled and threads:
         one = pool(threads)
@@ -148,12 +142,7 @@ def added(
 
 
 def of_receiver(look: Look, queued: bool, names: Mapping[int, tuple[str, int]]) -> Look:
-    """Return a look at a receiver whose waits say what they are for.
-
-    Nothing is late while the socket is empty: whatever a thread waits in then, it is for packets. A
-    futex with a timeout is a sleep, unless another thread runs meanwhile: then it is a lock, as
-    that of Python's interpreter.
-    """
+    """Return a look at a receiver whose waits say what they are for."""
     running = [names.get(tid, ("", 0))[0] for tid, what in look.items() if what is None]
     return {
         tid: what and Blocked(what.call, what.timed, False, *_awaited(what, queued, running))
@@ -164,8 +153,9 @@ def of_receiver(look: Look, queued: bool, names: Mapping[int, tuple[str, int]]) 
 def _awaited(what: Blocked, queued: bool, running: Sequence[str]) -> tuple[str, str]:
     """Return the kind of a receiver's wait, and what it is on: the first of those that run."""
     holder, is_futex = running[0] if running else "", what.call == FUTEX
-    if not queued:
+    if not queued:  # nothing is late then
         return "input", ""
+    # A futex with a timeout is a sleep, unless another runs: so Python's interpreter has its lock.
     if what.is_lock or (is_futex and what.timed and running):
         return "lock", holder
     if what.call in _SLEEPS or (what.timed and (is_futex or what.call in POLLS)):
@@ -184,11 +174,7 @@ _SENDING = ("sendto", "sendmsg", "sendmmsg", "write", "io_uring_enter")
 
 
 def of_pool(one: Look) -> Doing:
-    """Return what threads do together that stand in for each other.
-
-    Those who wait for work do so as long as one of them runs. If none does, the one that would go
-    on first counts: it sends, or it waits for the next time or for input on behalf of all.
-    """
+    """Return what threads do together: what one does that runs, or that goes on first."""
     if None in one.values():
         return None
     blocked = [what for what in one.values() if what is not None]

@@ -177,10 +177,7 @@ def _followed(
     seconds: float,
     enough: Callable[[], bool] = lambda: False,
 ) -> tuple[list[Look], bool, bool]:
-    """Follow a sender until it has ended, has sent for some time, or there is enough of it.
-
-    Returns the looks at it, whether it has ended, and whether threads stand in for each other.
-    """
+    """Follow a sender, and return looks, whether it has ended, and if threads are pooled."""
     pid = sender.pid or process.pid
     follower, begun = Follower(pid, seconds), time.monotonic()
     looks, worked, used_s = [Look(begun, spot.counters(), {})], begun, 0.0
