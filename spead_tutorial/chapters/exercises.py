@@ -16,8 +16,6 @@ from spead_tutorial.chapters.catalogue import (
     SenderExercise,
 )
 
-__all__ = ["find_exercise", "skeleton", "solution"]
-
 _CHAPTERS = Path(__file__).parent
 
 

@@ -21,8 +21,6 @@ from spead_tutorial.measure.programs import Done, ProgramError
 from spead_tutorial.measure.running import Listening
 from spead_tutorial.measure.verify import make_group
 
-__all__ = ["fault", "first_fault", "power", "started"]
-
 #: More heaps than are in a chunk, of a size that is no power of two, and of several packets each.
 HEAPS, HEAP_SIZE, _PACKET_SIZE = 300, 8000, 1472
 #: So slowly that no receiver loses any of it because it is slow; the values are seeded.

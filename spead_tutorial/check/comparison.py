@@ -30,8 +30,6 @@ from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.stats import Estimate, differs, gain
 from spead_tutorial.results.units import percent
 
-__all__ = ["SKELETON", "YOURS", "Comparison", "Show", "lossless", "measured", "verdict"]
-
 #: What the implementations are called besides ours and the bare loops.
 SKELETON, YOURS = "skeleton", "yours"
 _MIB = 1 << 20

@@ -27,8 +27,6 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure.baselines import started
 from spead_tutorial.measure.programs import Done, Launch, ProgramError, ProgramOptions, finish
 
-__all__ = ["Wanted", "collecting", "compiled", "fault", "first_fault", "started_as", "with_line"]
-
 _TIMESTAMP, _SAMPLES = 0x1600, 0x3300
 _NAMES = {_TIMESTAMP: "timestamp", _SAMPLES: "adc_samples"}
 _ADDRESS_BITS = 40

@@ -13,8 +13,6 @@ from spead_tutorial.ledger import Gap, first_complaint
 
 from .disturbance import Disturbed
 
-__all__ = ["Accounting", "Arrivals", "Counters", "Journey", "accounted", "icmp_error_bytes"]
-
 _ETHERNET_HEADER, _UDP_HEADER = 14, 8
 _ICMP_MOST = 576  # what every host can receive: Linux quotes no more of a message than fits
 #: Packets that the kernel puts into one message at most.

@@ -6,8 +6,6 @@ import os
 import re
 from pathlib import Path
 
-__all__ = ["ADDRESS", "ADDRESS6", "DEVICE", "KINDS", "PORT", "WAYS", "LabError", "root_commands"]
-
 #: Name of the device in a lab.
 DEVICE = "dummy1"
 #: The address to send to: on the device's network, and no machine's.

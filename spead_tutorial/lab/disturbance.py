@@ -27,8 +27,6 @@ from .device import FAR_DEVICE, FAR_MAC, RELAY, LabError
 from .helper import script
 from .process import LabProcess
 
-__all__ = ["Disturbance", "Disturbed", "disturbed"]
-
 SOL_PACKET, PACKET_STATISTICS = 263, 6
 ETH_P_IP = 0x0800
 ETHERNET, UDP = 14, 17

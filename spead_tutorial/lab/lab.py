@@ -27,8 +27,6 @@ from .helper import Client
 from .machine import LabMachine, LabReceiver
 from .staying import opened
 
-__all__ = ["Lab", "LabProbe", "probe", "sink_path"]
-
 #: Bits/s of a limited link: the kernel counts bytes/s in 32 bits.
 _SLOWEST, _FASTEST = 10**6, 32 * 10**9
 _LOOK_S = 0.001

@@ -14,8 +14,6 @@ from .device import ADDRESS, PORT, LabError
 from .helper import Client
 from .process import LabProcess, end_interrupted
 
-__all__ = ["LabMachine", "LabReceiver"]
-
 
 class LabMachine:
     """One machine of a lab: a network namespace with a device, and a helper process in it.

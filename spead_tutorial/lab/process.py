@@ -15,8 +15,6 @@ from typing import IO, Any, Self
 from .device import LabError
 from .helper import Client
 
-__all__ = ["LabProcess"]
-
 #: By which programs are known, to helpers, before they know process ids.
 _TOKENS = itertools.count()
 

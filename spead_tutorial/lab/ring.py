@@ -12,8 +12,6 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple, Self
 
-__all__ = ["Message", "PacketRing"]
-
 # From linux/if_packet.h, which Python's socket module has not.
 _SOL_PACKET, _RX_RING, _STATISTICS, _VERSION, _VNET_HEADER, _V2 = 263, 5, 6, 10, 15, 1
 _EVERY_PROTOCOL, _OURS, _OUTGOING = 0x0003, 0x1, 4

@@ -10,8 +10,6 @@ from typing import Any
 
 from .device import ALIAS, DEVICE, LabError
 
-__all__ = ["check_destination", "route_device"]
-
 _IFF_LOOPBACK = 0x8
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 

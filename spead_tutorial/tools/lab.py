@@ -35,8 +35,6 @@ from spead_tutorial.lab.process import end_interrupted
 from spead_tutorial.lab.staying import check_name, names, opened
 from spead_tutorial.tools.command_line import parsed, worded
 
-__all__ = ["IN", "lab", "sink"]
-
 _WORDS = Path(__file__).with_suffix(".jinja")
 _LIKE_INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

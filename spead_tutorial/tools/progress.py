@@ -20,8 +20,6 @@ from spead_tutorial.measure.verify import IP_UDP_HEADERS, packet_sizes
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["INTERVAL_S", "PATIENCE_S", "Steps", "duration", "share_sent", "shown", "stage_of"]
-
 #: What is over by then shows nothing.
 PATIENCE_S = 2.0
 #: How often what is shown is renewed. Seldom, so that it disturbs no measurement.

@@ -13,8 +13,6 @@ from spead_tutorial.measure.analysis import first_steady, shares, span
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.timeline import record
 
-__all__ = ["timeline"]
-
 _SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
 
 

@@ -32,8 +32,6 @@ from spead_tutorial.tools.why.finding import (
 )
 from spead_tutorial.tools.why.remedies import Gain
 
-__all__ = ["CHECKS", "RECEIVER_CHECKS", "Finding", "diagnose"]
-
 #: Bytes in the largest message.
 _MESSAGE = 65000
 _MOST_NAMES = 4
