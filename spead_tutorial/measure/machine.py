@@ -25,7 +25,8 @@ from spead_tutorial.measure.records import Header
 
 _CPUS = Path("/sys/devices/system/cpu")
 _NODES = Path("/sys/devices/system/node")
-_MEMORY = Path("/proc/meminfo")
+_CPU, _MEMORY = Path("/proc/cpuinfo"), Path("/proc/meminfo")
+_HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 
 
 def header(
@@ -96,7 +97,7 @@ def machine_facts() -> dict[str, Any]:
         "virtualisation": _virtualisation(),
         "governor": read_text(_CPUS / "cpu0/cpufreq/scaling_governor"),
         "turbo": _turbo(),
-        "transparent_huge_pages": _transparent_huge_pages(),
+        "transparent_huge_pages": _found(r"\[(\w+)\]", read_text(_HUGE_PAGES)),
         "huge_pages_reserved": memory_fact("HugePages_Total"),
         "huge_page_bytes": memory_fact("Hugepagesize"),
         "numa_nodes": len(list(_NODES.glob("node[0-9]*"))) or None,
@@ -161,10 +162,11 @@ def revision() -> str | None:
         source = package.parent
     elif not _same_python(package, source / "spead_tutorial"):
         return None
-    if _git(source, "ls-files", "spead_tutorial/__init__.py") in (None, ""):
+    git = "git", "-C", str(source)
+    if not _said_by(*git, "ls-files", "spead_tutorial/__init__.py"):
         return None
-    head = _git(source, "rev-parse", "--short=12", "HEAD")
-    changed = _git(source, "status", "--porcelain", "--untracked-files=no")
+    head = _said_by(*git, "rev-parse", "--short=12", "HEAD")
+    changed = _said_by(*git, "status", "--porcelain", "--untracked-files=no")
     return None if head is None else head + ("+" if changed else "")
 
 
@@ -188,11 +190,11 @@ def _same_python(package: Path, source: Path) -> bool:
     )
 
 
-def _git(folder: Path, *arguments: str) -> str | None:
+def _said_by(*argv: str) -> str | None:
+    """Return what a program prints, in English; None where it is not there, or fails."""
+    in_english = os.environ | {"LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(argv, capture_output=True, text=True, env=in_english, check=False)
     except OSError:
         return None
     return done.stdout.strip() if done.returncode == 0 else None
@@ -206,22 +208,16 @@ def read_text(path: Path) -> str | None:
         return None
 
 
-def _cpu_model() -> str | None:
-    for line in (read_text(Path("/proc/cpuinfo")) or "").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() in ("model name", "cpu model", "Model"):
-            return value.strip()
-    return _cpu_by_number()
-
-
-def _cpu_by_number() -> str | None:
-    """Return what lscpu calls it: on ARM the kernel has numbers, for which lscpu has names."""
-    if not shutil.which("lscpu"):
-        return None
-    in_english = os.environ | {"LC_ALL": "C"}
-    done = subprocess.run(["lscpu"], capture_output=True, text=True, env=in_english, check=False)
-    found = re.search(r"^Model name:\s*(\S.*)$", done.stdout, re.MULTILINE)
+def _found(pattern: str, text: str | None) -> str | None:
+    """Return the part of a text that a pattern is about; None where there is none."""
+    found = re.search(pattern, text or "", re.MULTILINE)
     return found[1].strip() if found else None
+
+
+def _cpu_model() -> str | None:
+    """Return what the kernel calls it, or lscpu: on ARM the kernel has but numbers."""
+    name = _found(r"^(?:model name|cpu model|Model)\s*:(.*)$", read_text(_CPU))
+    return name or _found(r"^Model name:\s*(\S.*)$", _said_by("lscpu"))
 
 
 def _caches() -> dict[str, int]:
@@ -239,16 +235,10 @@ def _caches() -> dict[str, int]:
 def _virtualisation() -> str | None:
     """Name the hypervisor and the container, ``"none"`` where there is neither."""
     if shutil.which("systemd-detect-virt"):
-        names = []
-        for what in ("--vm", "--container"):
-            done = subprocess.run(
-                ["systemd-detect-virt", what], capture_output=True, text=True, check=False
-            )
-            names.append(done.stdout.strip())
-        named = [name for name in names if name not in ("", "none")]
-        return ", ".join(named) or "none"
-    flags = re.search(r"^flags\s*:(.*)$", read_text(Path("/proc/cpuinfo")) or "", re.MULTILINE)
-    return "a hypervisor" if flags and "hypervisor" in flags[1].split() else None
+        names = [_said_by("systemd-detect-virt", what) for what in ("--vm", "--container")]
+        return ", ".join(name for name in names if name and name != "none") or "none"
+    flags = _found(r"^flags\s*:(.*)$", read_text(_CPU)) or ""
+    return "a hypervisor" if "hypervisor" in flags.split() else None
 
 
 def _turbo() -> str | None:
@@ -257,13 +247,6 @@ def _turbo() -> str | None:
         return "off" if no_turbo == "1" else "on"
     boost = read_text(_CPUS / "cpufreq/boost")
     return None if boost is None else "on" if boost == "1" else "off"
-
-
-def _transparent_huge_pages() -> str | None:
-    choice = re.search(
-        r"\[(\w+)\]", read_text(Path("/sys/kernel/mm/transparent_hugepage/enabled")) or ""
-    )
-    return choice[1] if choice else None
 
 
 def memory_fact(name: str) -> int | None:
