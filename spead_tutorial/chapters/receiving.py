@@ -13,7 +13,6 @@ import argparse
 import json
 import logging
 import math
-import re
 import select
 import sys
 import time
@@ -26,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spead_tutorial import Descriptor, Empty, Item, MemoryPool, Stopped
-from spead_tutorial.chapters.report import PROGRAM, Usage, tell, udp_port
+from spead_tutorial.chapters.report import ABOUT, PROGRAM, Usage, tell, udp_port, whole
 from spead_tutorial.recv import Chunk, ChunkRingStream, HeapBase, Stream
 from spead_tutorial.recv._stats import FATES
 
@@ -108,16 +107,16 @@ def parse_receiver_options(
                         f" ({usual.silence_s:g})")  # fmt: skip
     if usual.heap_size:
         parser.add_argument("-H", "--heap-size", dest="heap_size", metavar="BYTES",
-                            type=partial(_whole, 1, _LARGEST_HEAP), default=usual.heap_size,
+                            type=_from(1, _LARGEST_HEAP), default=usual.heap_size,
                             help=f"bytes of samples in a heap ({usual.heap_size})")  # fmt: skip
     if usual.buffers:
         parser.add_argument("-b", "--buffers", dest="buffers", metavar="COUNT",
-                            type=partial(_whole, 0, _MOST_BUFFERS), default=usual.buffers,
+                            type=_from(0, _MOST_BUFFERS), default=usual.buffers,
                             help=f"heaps that the pool has memory for ({usual.buffers});"
                             " 0 for none, so that each gets new memory")  # fmt: skip
     if usual.sockets:
         parser.add_argument("-s", "--sockets", dest="sockets", metavar="COUNT",
-                            type=partial(_whole, 1, _MOST_SOCKETS), default=usual.sockets,
+                            type=_from(1, _MOST_SOCKETS), default=usual.sockets,
                             help="sockets on the port, each with a thread"
                             f" ({usual.sockets})")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object, not the heaps")
@@ -148,14 +147,8 @@ def _seconds(text: str) -> float:
     return number
 
 
-def _whole(least: int, most: int, text: str) -> int:
-    """A whole number, for argparse."""
-    is_short = len(text) <= len(str(most))  # int() refuses some thousand digits by itself
-    if not (is_short and text.isascii() and text.isdigit() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number from {least} to {most}, not {text!r}"
-        )
-    return int(text)
+def _from(least: int, most: int) -> Callable[[str], int]:
+    return partial(whole, least=least, most=most)
 
 
 def _place(text: str) -> tuple[str, int]:
@@ -335,13 +328,10 @@ class _Arrivals:
         }
 
     def _record(self, stats: Mapping[str, int]) -> dict[str, object]:
-        chapter = re.match(r"tut_(\d+)", PROGRAM)
         now = Usage.now()
         used = now - (self._at_first or now)
         return {
-            "chapter": int(chapter[1]) if chapter else 0,
-            "program": PROGRAM,
-            "language": "python",
+            **ABOUT,
             "ended": self._ended,
             "heaps": self._n,
             "heaps_not_understood": self.not_understood,

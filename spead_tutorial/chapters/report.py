@@ -13,14 +13,20 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from spead_tutorial.send import StreamStats, route_packet_size
 
 PROGRAM = Path(sys.argv[0]).stem
-MOST = 2**63 - 1
+_NUMBER = re.match(r"tut_(\d+)", PROGRAM)
+#: What a JSON object says first.
+ABOUT = {"chapter": int(_NUMBER[1]) if _NUMBER else 0, "program": PROGRAM, "language": "python"}
 #: A packet size that stands for what the route to the destination takes in one piece.
 ROUTE_SIZE = 0
+_COUNTS = ("packets", "messages", "send_calls", "waits", "looking_ns", "waiting_looking_ns",
+           "errors", "zero_copy_messages", "zero_copy_copied")  # fmt: skip
 _SWITCHES = {
     "--copy": "have the kernel copy the samples",
     "--small-pages": "ordinary pages for them, not huge ones",
@@ -46,29 +52,20 @@ class Options:
     port: int = 8888
 
 
-def positive(text: str) -> int:
-    """A whole number that is also a size in C, for argparse."""
+def whole(text: str, least: int, most: int, what: str = "a whole number") -> int:
+    """Read a number that has to be in a range, for argparse."""
     try:
         number = int(text)
     except ValueError:
-        number = 0
-    if not 1 <= number <= MOST:
-        raise argparse.ArgumentTypeError(f"must be a whole number from 1 to {MOST}, not {text!r}")
+        number = least - 1
+    if not least <= number <= most:
+        raise argparse.ArgumentTypeError(f"must be {what} from {least} to {most}, not {text!r}")
     return number
 
 
-def udp_port(text: str) -> int:
-    """A port, for argparse."""
-    if not (text.isdecimal() and 1 <= int(text) <= 65535):
-        raise argparse.ArgumentTypeError(f"must be a number from 1 to 65535, not {text!r}")
-    return int(text)
-
-
-def stream_count(text: str) -> int:
-    """How many streams, for argparse."""
-    if not (text.isdecimal() and 1 <= int(text) <= 1024):
-        raise argparse.ArgumentTypeError(f"must be a number from 1 to 1024, not {text!r}")
-    return int(text)
+positive = partial(whole, least=1, most=2**63 - 1)
+udp_port = partial(whole, least=1, most=65535, what="a number")
+stream_count = partial(whole, least=1, most=1024, what="a number")
 
 
 def two_cores(text: str) -> tuple[int, ...]:
@@ -123,25 +120,23 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     """Read the command line: a letter for each option, z for switches, d for a destination."""
     example = f"{PROGRAM}.py" + (" 192.168.31.2 8888" if "d" in accepted else "")
     parser = argparse.ArgumentParser(description=doc, epilog=f"example: {example}")
-    if "n" in accepted:
-        help_n = f"heaps to send ({defaults.n_heaps})"
-        parser.add_argument("-n", dest="n_heaps", type=positive, metavar="HEAPS", help=help_n)
-    if "H" in accepted:
-        help_h = f"bytes of samples in a heap ({defaults.heap_size})"
-        parser.add_argument("-H", dest="heap_size", type=positive, metavar="BYTES", help=help_h)
-    if "p" in accepted:
-        usual = "the route's" if defaults.packet_size == ROUTE_SIZE else defaults.packet_size
-        help_p = f"bytes in a packet at most, UDP and IP not counted ({usual})"
-        parser.add_argument("-p", dest="packet_size", type=positive, metavar="BYTES", help=help_p)
+
+    def takes(letter: str, dest: str, parse: Any, metavar: str, words: str) -> None:
+        if letter in accepted:
+            parser.add_argument(f"-{letter}", dest=dest, type=parse, metavar=metavar, help=words)
+
+    usual = "the route's" if defaults.packet_size == ROUTE_SIZE else defaults.packet_size
+    help_p = f"bytes in a packet at most, UDP and IP not counted ({usual})"
+    help_s = f"streams, each with a thread of its own ({defaults.n_streams})"
+    help_c = "cores to pin the program's thread and the stream's to (any)"
+    takes("n", "n_heaps", positive, "HEAPS", f"heaps to send ({defaults.n_heaps})")
+    takes("H", "heap_size", positive, "BYTES", f"bytes of samples in a heap ({defaults.heap_size})")
+    takes("p", "packet_size", positive, "BYTES", help_p)
     if "r" in accepted:
         help_r = "random samples instead of a fill"
         parser.add_argument("-r", dest="random", action="store_true", default=None, help=help_r)
-    if "s" in accepted:
-        help_s = f"streams, each with a thread of its own ({defaults.n_streams})"
-        parser.add_argument("-s", dest="n_streams", type=stream_count, metavar="COUNT", help=help_s)
-    if "c" in accepted:
-        help_c = "cores to pin the program's thread and the stream's to (any)"
-        parser.add_argument("-c", dest="cores", type=two_cores, metavar="A,B", help=help_c)
+    takes("s", "n_streams", stream_count, "COUNT", help_s)
+    takes("c", "cores", two_cores, "A,B", help_c)
     if "z" in accepted:
         for flag, help_z in _SWITCHES.items():
             parser.add_argument(flag, action="store_true", default=None, help=help_z)
@@ -200,11 +195,8 @@ def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = 
     if not options.json:
         print(f"{payload_bytes / used.elapsed_ns * 1e3:.2f} MB/s")
         return
-    chapter = re.match(r"tut_(\d+)", PROGRAM)
     record = {
-        "chapter": int(chapter[1]) if chapter else 0,
-        "program": PROGRAM,
-        "language": "python",
+        **ABOUT,
         "random": options.random,
         "streams": len(stats),
         "heaps": options.n_heaps,
@@ -212,14 +204,6 @@ def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = 
         "packet_size": options.packet_size,
         "payload_bytes": payload_bytes,
         "spead_bytes": sum(each.bytes for each in stats),
-        "packets": sum(each.packets for each in stats),
-        "messages": sum(each.messages for each in stats),
-        "send_calls": sum(each.send_calls for each in stats),
-        "waits": sum(each.waits for each in stats),
-        "looking_ns": sum(each.looking_ns for each in stats),
-        "waiting_looking_ns": sum(each.waiting_looking_ns for each in stats),
-        "errors": sum(each.errors for each in stats),
-        "zero_copy_messages": sum(each.zero_copy_messages for each in stats),
-        "zero_copy_copied": sum(each.zero_copy_copied for each in stats),
+        **{name: sum(getattr(each, name) for each in stats) for name in _COUNTS},
     }
     print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}))
