@@ -49,21 +49,18 @@ __all__ = [
     "words_of",
 ]
 
-#: Grows when a reader of the version before would misread a record.
-SCHEMA = 4
+SCHEMA = 4  #: Grows when a reader of the version before would misread a record.
 _TOOL = "spead_tutorial"
 _LONGEST = 200  # characters of what is said of a line
 _LOCKS = Path("/proc/locks")
 
-#: The implementation that this package is.
-OURS = "ours"
+OURS = "ours"  #: The implementation that this package is.
 
 #: A whole number, of which a table's column holds the greatest; one that is divided by; and others.
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Positive = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 Number = Annotated[float, msgspec.Meta(ge=0)]
-#: What as many steps are made of as it says.
-_Rounds = Annotated[int, msgspec.Meta(ge=0, le=1000)]
+_Rounds = Annotated[int, msgspec.Meta(ge=0, le=1000)]  # What as many steps are made of as it says.
 
 
 class RecordError(ValueError):
@@ -107,23 +104,17 @@ class Header(
 ):
     """Where, when and with what the samples were taken."""
 
-    #: ``"spead_tutorial"``.
-    tool: Literal["spead_tutorial"] = "spead_tutorial"
-    #: The version of this format.
-    schema: Annotated[int, msgspec.Meta(ge=1, le=SCHEMA)] = SCHEMA
-    #: What was measured: ``"tour"``, or the name of a sweep.
-    experiment: str
-    #: When it began: ISO 8601, UTC.
-    time: str
-    #: Facts of the machine, by name.
-    machine: dict[str, Any]
+    tool: Literal["spead_tutorial"] = "spead_tutorial"  #: ``"spead_tutorial"``.
+    schema: Annotated[int, msgspec.Meta(ge=1, le=SCHEMA)] = SCHEMA  #: The version of this format.
+    experiment: str  #: What was measured: ``"tour"``, or the name of a sweep.
+    time: str  #: When it began: ISO 8601, UTC.
+    machine: dict[str, Any]  #: Facts of the machine, by name.
     #: The device that was sent to: its ``kind`` and ``mtu``, and what else
     #: `spead_tutorial.lab.Lab.facts` says.
     lab: dict[str, Any]
     #: What the experiment was told, such as its ``rounds`` and the ``seed`` of their order.
     settings: dict[str, Any]
-    #: Of the software, by name.
-    versions: dict[str, str | None]
+    versions: dict[str, str | None]  #: Of the software, by name.
     #: Revision of the source, with a ``+`` where it was changed; None where not known.
     revision: str | None = None
 
@@ -199,12 +190,9 @@ class Sample(Taken, frozen=True, kw_only=True):
     What is None is not known: the program failed, or does not count it.
     """
 
-    #: Which point of the experiment it is a sample of.
-    case: str
-    #: In which round it was taken, from 0.
-    round: _Rounds
-    #: Whether it is not to be counted.
-    warm_up: bool
+    case: str  #: Which point of the experiment it is a sample of.
+    round: _Rounds  #: In which round it was taken, from 0.
+    warm_up: bool  #: Whether it is not to be counted.
     #: Which run it is of a search for the highest rate without loss, from 0: one round of a case
     #: has several. Of all else it is 0.
     run: Count = 0
@@ -215,53 +203,36 @@ class Sample(Taken, frozen=True, kw_only=True):
     implementation: str
     #: What else was different from the plain program, such as ``"huge pages"``; or empty.
     variant: str = ""
-    #: Number of the chapter that was run, or that the program is a step to.
-    chapter: Count
-    #: Name of the program that was run.
-    program: str
-    #: One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
-    language: str
-    #: Whether its samples were random instead of a fill.
-    random: bool
-    #: How many streams sent at once.
-    streams: Count = 1
-    #: How many heaps it was to send.
-    heaps: Positive
-    #: Bytes of samples in a heap.
-    heap_size: Positive
-    #: Bytes of a packet at most, UDP and IP headers not counted.
-    packet_size: Count
-    #: What it sent to: the name of the device, or a host outside a lab.
-    device: str
-    #: Kind of the device, such as ``"dummy"``, ``"ifb"`` or ``"loopback"``.
-    kind: str
+    chapter: Count  #: Number of the chapter that was run, or that the program is a step to.
+    program: str  #: Name of the program that was run.
+    language: str  #: One of `spead_tutorial.chapters.catalogue.LANGUAGES`.
+    random: bool  #: Whether its samples were random instead of a fill.
+    streams: Count = 1  #: How many streams sent at once.
+    heaps: Positive  #: How many heaps it was to send.
+    heap_size: Positive  #: Bytes of samples in a heap.
+    packet_size: Count  #: Bytes of a packet at most, UDP and IP headers not counted.
+    device: str  #: What it sent to: the name of the device, or a host outside a lab.
+    kind: str  #: Kind of the device, such as ``"dummy"``, ``"ifb"`` or ``"loopback"``.
     #: Why it has no rate: what was expected and what was seen. None where all is well.
     failure: str | None = None
-    #: Time from the first heap to the last.
-    elapsed_ns: Count | None = None
-    #: Bytes of samples that were sent.
-    payload_bytes: Count | None = None
+    elapsed_ns: Count | None = None  #: Time from the first heap to the last.
+    payload_bytes: Count | None = None  #: Bytes of samples that were sent.
     #: Bytes of the packets they were sent in, UDP and IP headers not counted.
     spead_bytes: Count | None = None
-    #: Packets that the stream handed to the kernel.
-    packets: Count | None = None
+    packets: Count | None = None  #: Packets that the stream handed to the kernel.
     #: Messages that the kernel took; segmentation offload puts several packets into one.
     messages: Count | None = None
     #: Packets that the listener got, or the receiver that was measured.
     received_packets: Count | None = None
-    #: Packets that its socket had no room for.
-    received_dropped: Count | None = None
-    #: CPU time that the process used itself in that time.
-    cpu_user_ns: Count | None = None
+    received_dropped: Count | None = None  #: Packets that its socket had no room for.
+    cpu_user_ns: Count | None = None  #: CPU time that the process used itself in that time.
     #: CPU time that the kernel used for the process in that time.
     cpu_system_ns: Count | None = None
     #: The part of the CPU time that the program's own thread used. The rest is that of its other
     #: threads, of which the stream's is one.
     program_cpu_ns: Count | None = None
-    #: Page faults of the process in that time.
-    page_faults: Count | None = None
-    #: Context switches of the process in that time.
-    context_switches: Count | None = None
+    page_faults: Count | None = None  #: Page faults of the process in that time.
+    context_switches: Count | None = None  #: Context switches of the process in that time.
     #: Time that the hypervisor gave to others, of all cores, while the program ran.
     steal_ns: Count | None = None
     #: Load average of the last minute, before it ran: processes that ran or wanted to.
@@ -286,27 +257,20 @@ class Sample(Taken, frozen=True, kw_only=True):
 class Sent(Sample, frozen=True, kw_only=True):
     """One run of a sender."""
 
-    #: System calls made to send them.
-    send_calls: Count | None = None
-    #: Times the socket was full and had to be waited for.
-    waits: Count | None = None
-    #: Packets that failed.
-    errors: Count | None = None
+    send_calls: Count | None = None  #: System calls made to send them.
+    waits: Count | None = None  #: Times the socket was full and had to be waited for.
+    errors: Count | None = None  #: Packets that failed.
     #: Packets that the device counted; a message with several packets is one to it.
     counted_packets: Count | None = None
     #: Bytes that the device counted, the headers of UDP, IP and the link included.
     counted_bytes: Count | None = None
-    #: On loopback: messages that came back, without a listener.
-    icmp_errors: Count | None = None
+    icmp_errors: Count | None = None  #: On loopback: messages that came back, without a listener.
     #: Time in which the stream's thread did not sleep, but looked whether there was more to do,
     #: from when the stream was made: CPU time that is no work.
     looking_ns: Count | None = None
-    #: The same of the program's own thread, as it waited.
-    waiting_looking_ns: Count | None = None
-    #: Messages that the kernel was to read in place.
-    zero_copy_messages: Count | None = None
-    #: Those of them that it copied after all.
-    zero_copy_copied: Count | None = None
+    waiting_looking_ns: Count | None = None  #: The same of the program's own thread, as it waited.
+    zero_copy_messages: Count | None = None  #: Messages that the kernel was to read in place.
+    zero_copy_copied: Count | None = None  #: Those of them that it copied after all.
 
 
 class Received(Sample, frozen=True, kw_only=True):
@@ -316,10 +280,8 @@ class Received(Sample, frozen=True, kw_only=True):
     ends when nothing is left in its socket.
     """
 
-    #: Heaps of which all came.
-    received_heaps: Count | None = None
-    #: The most memory that the receiver has had.
-    peak_memory_bytes: Count | None = None
+    received_heaps: Count | None = None  #: Heaps of which all came.
+    peak_memory_bytes: Count | None = None  #: The most memory that the receiver has had.
     #: Where the highest rate without loss is looked for: the payload in a second that the sender
     #: was to send. Then the time is that of sending, and ``heaps`` are those that were sent in it.
     asked_bytes_per_s: Annotated[float, msgspec.Meta(gt=0)] | None = None
@@ -327,16 +289,14 @@ class Received(Sample, frozen=True, kw_only=True):
     pool_empty: Count | None = None
     #: The most buffers that were in use at once, new memory included.
     pool_most_in_use: Count | None = None
-    #: Packets that never reached the receiver's machine.
-    lost_packets: Count | None = None
+    lost_packets: Count | None = None  #: Packets that never reached the receiver's machine.
     #: Packets that the receiver got, of heaps that something else is missing of.
     incomplete_packets: Count | None = None
     #: Packets of heaps that were complete, and that the receiver's full ring dropped.
     ring_dropped_packets: Count | None = None
     #: How often the receiver waited until its program took a heap out of the full ring.
     ring_waits: Count | None = None
-    #: The longest of these waits.
-    longest_ring_wait_ns: Count | None = None
+    longest_ring_wait_ns: Count | None = None  #: The longest of these waits.
     #: What the receiver's socket has room for, with what the kernel needs besides.
     socket_buffer_bytes: Count | None = None
     #: Where heaps are sent one by one: the median time from a heap's last packet until its result
@@ -356,18 +316,13 @@ class Timeline(Taken, frozen=True):
     random: bool
     heap_size: Count
     packet_size: Count
-    #: When its preparation began.
-    prepare_ns: tuple[Count, ...]
-    #: When it had been prepared and was given to the stream.
-    queued_ns: tuple[Count, ...]
+    prepare_ns: tuple[Count, ...]  #: When its preparation began.
+    queued_ns: tuple[Count, ...]  #: When it had been prepared and was given to the stream.
     #: When the stream's thread was about to hand its first packet to the kernel.
     first_packet_ns: tuple[Count, ...]
-    #: When that thread had handed over its last packet.
-    last_packet_ns: tuple[Count, ...]
-    #: When the stream let go of it.
-    completed_ns: tuple[Count, ...]
-    #: When the program went on after it had waited for it.
-    resumed_ns: tuple[Count, ...]
+    last_packet_ns: tuple[Count, ...]  #: When that thread had handed over its last packet.
+    completed_ns: tuple[Count, ...]  #: When the stream let go of it.
+    resumed_ns: tuple[Count, ...]  #: When the program went on after it had waited for it.
     variant: str = ""
 
     _own = ("case",)
@@ -399,8 +354,7 @@ class Split(Taken, frozen=True):
     others: dict[str, Count] = {}
     #: The functions that most of the part ``"other"`` was found in, and how often.
     unsorted: dict[str, Count] = {}
-    #: Why there is nothing of these.
-    failure: str | None = None
+    failure: str | None = None  #: Why there is nothing of these.
 
     _own = ("case", "round")
 
@@ -424,10 +378,8 @@ class Spacing(Taken, frozen=True):
     heaps: tuple[Count, ...] = ()
     #: When the device got it, by the kernel's clock, since it got the first of these.
     time_ns: tuple[Count, ...] = ()
-    #: Bytes of its packets, UDP and IP headers not counted.
-    message_bytes: tuple[Count, ...] = ()
-    #: Why there are none.
-    failure: str | None = None
+    message_bytes: tuple[Count, ...] = ()  #: Bytes of its packets, UDP and IP headers not counted.
+    failure: str | None = None  #: Why there are none.
 
     _own = ("program", "language", "random", "variant", "round", "heap_size", "packet_size")
 
