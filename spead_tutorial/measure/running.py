@@ -16,8 +16,7 @@ from typing import IO, Any, Self
 from spead_tutorial.lab import LabProcess
 from spead_tutorial.lab.process import end_interrupted
 
-#: What a receiver says as soon as it listens.
-READY = "listening on"
+READY = "listening on"  #: What a receiver says as soon as it listens.
 _REST_S = 5  # for what a program that has ended had written
 _START_S = 60  # until a receiver listens, on a machine that has other things to do
 _ON_CORE = """import os, signal, sys
@@ -54,7 +53,7 @@ class Done:
         lines = [line for line in self.output.splitlines() if line.startswith("{")]
         try:
             return dict(json.loads(lines[-1])) if lines else {}
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
 
     @property

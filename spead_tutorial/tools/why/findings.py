@@ -278,23 +278,14 @@ def _of(seen: Seen) -> Receiving:
     return seen.receiving
 
 
-def _device(kind: str, seen: Seen, _: Distance) -> Finding | None:
-    fates = _of(seen).fates
-    if 2 * fates.device <= fates.no_room or not fates.device:
-        return None
-    return found(kind, seen, dropped=thousands(fates.device))
-
-
-def _no_socket(kind: str, seen: Seen, _: Distance) -> Finding | None:
-    fates = _of(seen).fates
-    if fates.unclaimed <= fates.lost / 2:
-        return None
-    return found(kind, seen, unclaimed=thousands(fates.unclaimed))
-
-
-def _ring_full(kind: str, seen: Seen, _: Distance) -> Finding | None:
-    dropped = _of(seen).told.get("ring_dropped", 0)
-    return found(kind, seen, dropped=thousands(dropped)) if dropped else None
+def _lost_elsewhere(kind: str, seen: Seen, _: Distance) -> Finding | None:
+    fates, ring = _of(seen).fates, _of(seen).told.get("ring_dropped", 0)
+    dropped, least = {
+        "device": (fates.device, fates.no_room / 2),
+        "no-socket": (fates.unclaimed, fates.lost / 2),
+        "ring-full": (ring, 0),
+    }[kind]
+    return found(kind, seen, dropped=thousands(dropped)) if dropped > least else None
 
 
 def _small_buffer(kind: str, seen: Seen, _: Distance) -> Finding | None:
@@ -394,8 +385,8 @@ CHECKS: dict[str, Check] = {
     "no-segmentation-offload": _no_segmentation_offload,
 }
 RECEIVER_CHECKS: dict[str, Check] = {
-    "device": _device,
-    "no-socket": _no_socket,
+    "device": _lost_elsewhere,
+    "no-socket": _lost_elsewhere,
     "small-buffer": _small_buffer,
     "sleeps": _sleeps,
     "pauses": _pauses,
@@ -405,7 +396,7 @@ RECEIVER_CHECKS: dict[str, Check] = {
     "fresh-memory": _fresh_memory,
     "other-calls": _other_calls,
     "call-per-packet": _read_per_packet,
-    "ring-full": _ring_full,
+    "ring-full": _lost_elsewhere,
 }
 #: Of what sending takes some is needed: what can go is known from a bare loop alone.
 _SENDING = ("fragments", "small-packets", "small-heaps", "call-per-packet",

@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import json
 import os
 import tempfile
 import time
@@ -38,8 +37,7 @@ _SEARCHED = search.Criterion(1, 0, 2.0, lowest=1e6)
 #: The share of a run without a core from which its losses are others', and how little of it may be
 #: left to conclude from.
 _STARVED, _LEAST_AWAKE = 0.05, 0.1
-#: How much above the rate that is lost at it is looked at.
-_ABOVE = 1.2
+_ABOVE = 1.2  # How much above the rate that is lost at it is looked at.
 #: How long the socket gets to fill before that, and how long strace looks.
 _FILL_S, _TRACED_S = 0.3, 1.0
 _PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should take
@@ -293,12 +291,9 @@ def _followed(lab: Lab, pid: int, seconds: float) -> Run:
     return run_of(looks, 0, len(looks), pooled=follower.pooled)
 
 
-def _told(said: Sequence[str]) -> dict[str, int]:
+def _told(lines: Sequence[str]) -> dict[str, int]:
     """Return what a receiver of this package said of its stream, as JSON, last."""
-    for line in reversed(said):
-        if line.startswith("{"):
-            with contextlib.suppress(ValueError, RecursionError):
-                made = json.loads(line)
-                if isinstance(made, dict) and "socket_datagrams" in made:
-                    return {name: n for name, n in made.items() if isinstance(n, int)}
-    return {}
+    said = Done("", 0, "\n".join(lines), "").said
+    if "socket_datagrams" not in said:
+        return {}
+    return {name: n for name, n in said.items() if isinstance(n, int)}
