@@ -250,10 +250,7 @@ def find_receiver(text: str) -> Receiver | None:
         Such as ``"3"`` or ``"tut_3_recv"``.
     """
     wanted = text.strip().removesuffix(".py")
-    for receiver in RECEIVERS:
-        if wanted in (str(receiver.number), receiver.name):
-            return receiver
-    return None
+    return next((one for one in RECEIVERS if wanted in (str(one.number), one.name)), None)
 
 
 def find_program(text: str) -> Chapter | Receiver:

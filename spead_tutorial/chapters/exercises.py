@@ -50,10 +50,8 @@ def solution(exercise: SenderExercise | ReceiverExercise) -> Path:
 
 def find_exercise(number: int) -> SenderExercise | ReceiverExercise:
     """Look the exercise of a chapter up; a ValueError lists those that have one."""
-    every: list[SenderExercise | ReceiverExercise] = [*EXERCISES, *RECEIVING]
-    every.sort(key=lambda exercise: exercise.chapter.number)
-    for exercise in every:
-        if exercise.chapter.number == number:
-            return exercise
-    numbers = ", ".join(str(exercise.chapter.number) for exercise in every)
+    every = {exercise.chapter.number: exercise for exercise in (*EXERCISES, *RECEIVING)}
+    if number in every:
+        return every[number]
+    numbers = ", ".join(map(str, sorted(every)))
     raise ValueError(f"chapter {number} has no exercise: there are those of {numbers}")

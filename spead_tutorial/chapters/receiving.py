@@ -17,7 +17,7 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -124,16 +124,13 @@ def parse_receiver_options(
     parser.add_argument("place", type=_place, nargs="?", metavar="[HOST:]PORT",
                         default=(usual.host, usual.port),
                         help=f"address and UDP port to listen on (any, {usual.port})")  # fmt: skip
-    given = parser.parse_args()
+    given = vars(parser.parse_args())
     logging.getLogger("spead_tutorial").setLevel(logging.ERROR)  # what it warns of is counted here
     if sys.stdout is not None:
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    host, port = given.place
-    sizes = {
-        name: vars(given)[name] for name in ("heap_size", "buffers", "sockets") if name in given
-    }
-    text = given.text or not given.json
-    return ReceiverOptions(host, port, given.silence_s, given.json, text, **sizes)
+    given["host"], given["port"] = given.pop("place")
+    given["text"] |= not given["json"]
+    return replace(usual, **given)
 
 
 def _seconds(text: str) -> float:

@@ -99,8 +99,7 @@ def _send(lab: Lab) -> int:
         return stream.stats.packets
 
 
-# ---------------------------------------------------------------------------------------
-# What it says
+# ---- What it says ----
 
 
 def first_fault(exercise: ReceiverExercise, done: Done, program: Path) -> str | None:

@@ -39,8 +39,7 @@ _PACKET_SIZE = 9000
 #: Rates of searches that differ by less than this are called the same: two steps of a search.
 _CLOSE_SEARCHES = search.THOROUGH.narrow**2 - 1
 _FASTER, _SLOWER = "is faster than", "is slower than"
-#: Shows how far all steps have come.
-Show = Callable[[Sequence[Step]], Iterable[Step]]
+Show = Callable[[Sequence[Step]], Iterable[Step]]  #: Shows how far all steps have come.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -90,8 +89,7 @@ def _in_rounds(
     return {case.implementation: found[case.implementation] for case in cases}
 
 
-# ---------------------------------------------------------------------------------------
-# Senders
+# ---- Senders ----
 
 
 def measured(
@@ -133,8 +131,7 @@ def _case(exercise: SenderExercise, implementation: str, language: str) -> Case:
     )
 
 
-# ---------------------------------------------------------------------------------------
-# Receivers
+# ---- Receivers ----
 
 
 def lossless(exercise: ReceiverExercise, program: Path, rounds: int, show: Show) -> Comparison:
@@ -195,8 +192,7 @@ def _both(
         return sender.wait(), receiver.wait(_LIMIT_S)
 
 
-# ---------------------------------------------------------------------------------------
-# In words
+# ---- In words ----
 
 
 def verdict(found: Comparison, name: str) -> str:

@@ -46,8 +46,7 @@ _SHAPE = ProgramOptions(300, 8000, 1472, streams=3)
 _FEW_HEAPS = 3
 
 
-# ---------------------------------------------------------------------------------------
-# In C
+# ---- In C ----
 
 
 def compiled(source: Path, folder: Path) -> Path:
@@ -92,8 +91,7 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(words, check=False, capture_output=True, text=True, errors="replace")
 
 
-# ---------------------------------------------------------------------------------------
-# What its packets say
+# ---- What its packets say ----
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -259,8 +257,7 @@ def _wrong_sample(i: int, samples: npt.NDArray[np.int8], random: bool) -> tuple[
     return None
 
 
-# ---------------------------------------------------------------------------------------
-# Running it
+# ---- Running it ----
 
 
 def started_as(program: Path, chapter: Chapter, options: ProgramOptions) -> Launch:

@@ -4,7 +4,7 @@
 import abc
 import contextlib
 import dataclasses
-import os
+import functools
 import socket as sockets
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -339,8 +339,7 @@ def _counting(lab: Lab, device: str) -> Callable[[], tuple[Counters, int]]:
 # ---- Programs beside a lab ----
 
 
-def _start(argv: Sequence[str | os.PathLike[str]], **how: Any) -> subprocess.Popen[str]:
-    return subprocess.Popen(argv, stdin=subprocess.DEVNULL, errors="replace", **how)
+_start = functools.partial(subprocess.Popen, stdin=subprocess.DEVNULL, errors="replace")
 
 
 def _free_port() -> int:

@@ -7,6 +7,7 @@ that says what was expected and what was seen.
 """
 
 import dataclasses
+import functools
 import importlib.resources
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -222,12 +223,7 @@ def run(
     heaps of less than 576 bytes are a ValueError: how long the errors are that return small
     messages cannot be known from what the program reports.
     """
-
-    def start(destination: tuple[str, int] | None) -> Sequence[str]:
-        if launch is not None:
-            return launch(destination)
-        return command(chapter, language, options, destination)
-
+    start = launch or functools.partial(command, chapter, language, options)
     start(None)  # raises what is wrong, before anything is begun
     place = place.fitting(chapter.takes_destination)
     if isinstance(place, Loopback) and place.listener == "none" and place.lab is not None:

@@ -12,10 +12,8 @@ from spead_tutorial.lab import Accounting, Counters, Journey, accounted, icmp_er
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.send import ItemGroup, PacketGenerator
 
-#: Bytes that a message of UDP over IPv4 has besides.
-IP_UDP_HEADERS = 20 + 8
-#: An ICMP error of this size quotes a part of a message.
-MOST_QUOTED = icmp_error_bytes(1 << 16)
+IP_UDP_HEADERS = 20 + 8  #: Bytes that a message of UDP over IPv4 has besides.
+MOST_QUOTED = icmp_error_bytes(1 << 16)  #: An ICMP error of this size quotes a part of a message.
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -123,18 +121,15 @@ def _icmp_bytes(report: Report, counted: Counters, icmp_errors: int) -> int:
 
 
 def _accounted(report: Report, counted: Counters, icmp_errors: int) -> Accounting:
-    """Compare a program's claims with a device's counters.
-
-    A program that does not know how many messages it made of its packets may have made as many as
-    were counted: the bytes tell, as each message has one set of headers.
-    """
+    """Compare a program's claims with a device's counters."""
+    messages = report.messages
+    if messages is None:  # as many as were counted: the bytes tell, as each has headers
+        messages = min(counted.packets, report.packets)
     return accounted(
         counted.packets,
         counted.bytes,
         packets=report.packets,
-        messages=min(counted.packets, report.packets)
-        if report.messages is None
-        else report.messages,
+        messages=messages,
         spead_bytes=report.spead_bytes,
         link_header=counted.link_header,
         icmp_errors=icmp_errors,
