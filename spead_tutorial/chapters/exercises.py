@@ -44,7 +44,6 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 
 def solution(exercise: SenderExercise | ReceiverExercise) -> Path:
-    """Return the program that has it."""
     return _CHAPTERS / f"{exercise.program}.py"
 
 

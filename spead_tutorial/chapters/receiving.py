@@ -149,7 +149,6 @@ def _from(least: int, most: int) -> Callable[[str], int]:
 
 
 def _place(text: str) -> tuple[str, int]:
-    """An address and a port, for argparse."""
     host, _, port = text.rpartition(":")
     return host.removeprefix("[").removesuffix("]"), udp_port(port)
 
@@ -216,7 +215,6 @@ class _Arrivals:
             self._listen()
 
     def _listen(self) -> None:
-        """Say that packets may come."""
         stream = self._stream
         granted = stream.stats.socket_buffer // 2
         if granted < stream.DEFAULT_UDP_BUFFER_SIZE:
@@ -376,7 +374,6 @@ class HeapsOfAll(Heaps):
         self.each = [Heaps(stream, options, together=self._together) for stream in streams]
 
     def report(self, last: str = "") -> None:
-        """Print the account of all: see `Heaps`."""
         came = [one for one in self.each if one._n]
         if came:
             self._lowest = self._highest = came[0]._lowest

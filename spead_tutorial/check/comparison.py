@@ -182,7 +182,6 @@ def _receive(
 def _both(
     lab: Lab, exercise: ReceiverExercise, program: Path, case: Case, heaps: int, rate: float
 ) -> tuple[Done, Done]:
-    """Run the sender and a receiver at the same time."""
     first, second = a_core_each()
     argv = delivery.blast(case, heaps, "--describe", lab.address, lab.port, payload=rate)
     with (

@@ -178,7 +178,6 @@ class Disturber:
         self.taken = 0
 
     def take(self, packet: bytearray) -> None:
-        """Take a packet."""
         fate = next(self.fate)
         self.counts[fate] += 1
         self.taken += 1
@@ -192,7 +191,6 @@ class Disturber:
             self.send(self.held.popleft()[1])
 
     def release(self) -> None:
-        """Send on all that is held back."""
         while self.held:
             self.send(self.held.popleft()[1])
 
@@ -222,7 +220,6 @@ class Relay:
             self.refused += 1
 
     def read(self) -> None:
-        """Read all that is there."""
         while True:
             try:
                 frame = bytearray(self.source.recv(LARGEST_FRAME))

@@ -110,12 +110,10 @@ class Client:
         return made
 
     def socket(self, family: int, kind: int) -> socket.socket:
-        """Have a socket made there."""
         _, (made,) = self._ask("socket", (), {"family": int(family), "kind": int(kind)})
         return socket.socket(fileno=made)
 
     def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> Any:
-        """Ask for something, and return the answer."""
         return self._ask(op, fds, fields)[0]
 
     @contextlib.contextmanager
@@ -320,7 +318,6 @@ class Helper:
         self.given = [socket.socket(family, kind).detach()]
 
     def op_read(self, table: str) -> str:
-        """Read one of the kernel's tables about this namespace."""
         with open(f"/proc/self/net/{table}") as file:
             return file.read()
 
@@ -350,7 +347,6 @@ class Helper:
         return program.pid
 
     def op_signal(self, token: int, number: int) -> None:
-        """Send a signal to a program that has not ended yet."""
         if token in self.programs:
             os.kill(self.programs[token][0].pid, number)
 

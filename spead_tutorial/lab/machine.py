@@ -237,7 +237,6 @@ def _stream_ends(
 
 
 def _read_all(file: IO[bytes] | None, text: bool) -> Any:
-    """Return all that a program wrote to a file of ours."""
     if file is None:
         return None
     file.seek(0)

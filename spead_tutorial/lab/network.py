@@ -227,7 +227,6 @@ def _offloads(name: str) -> dict[str, bool | None]:
 
 
 def set_link(device: str, up: bool) -> None:
-    """Take a device down, or bring it up again."""
     with _asking() as routes:
         routes.link("set", index=_index(routes, device), state="up" if up else "down")
         if up and device == "lo":

@@ -66,7 +66,6 @@ class PacketRing:
         self._socket.close()
 
     def is_full(self) -> bool:
-        """Whether there is no room for more."""
         return bool(self._status(len(self._ring) - _FRAME) & _OURS)
 
     def is_empty(self) -> bool:

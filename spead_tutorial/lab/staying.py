@@ -78,7 +78,6 @@ def check_name(name: str) -> str:
 
 
 def _path() -> Path:
-    """Return the path of this user's folder of labs."""
     user = os.geteuid()
     for runtime in (os.environ.get("XDG_RUNTIME_DIR", ""), f"/run/user/{user}"):
         # Under sudo and su it may be another user's.
@@ -141,7 +140,6 @@ def names() -> list[str]:
 
 
 def forget(place: int, name: str) -> None:
-    """Remove the note of a lab."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=place)
 

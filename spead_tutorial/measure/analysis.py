@@ -73,7 +73,6 @@ class Row:
 
     @property
     def series(self) -> Series:
-        """The line of a picture that it is on."""
         return self.last.series
 
     def middle(self, of: Callable[[Sample], float | None]) -> float | None:
@@ -278,7 +277,6 @@ class Thread:
 
     @property
     def busy_ns(self) -> float:
-        """CPU time of all its parts."""
         return sum(estimate.median for estimate in self.parts.values())
 
     @property

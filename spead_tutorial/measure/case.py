@@ -67,12 +67,10 @@ class Case:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """What else is different, word by word."""
         return words_of(self.variant)
 
     @property
     def series(self) -> Series:
-        """The line of a picture that it is on."""
         variant = joined("random" * self.random, self.different)
         return Series(self.implementation, self.language, self.program, variant)
 
@@ -114,7 +112,6 @@ class Step:
 
     @property
     def key(self) -> Key:
-        """What no two samples of a record share that count."""
         return self.case.name, self.number, self.warm_up
 
     @property
@@ -176,7 +173,6 @@ class Begun:
         failure: str | None,
         measured: Mapping[str, Any],
     ) -> Received:
-        """Return the sample of a receiver."""
         case = self.step.case
         return Received(
             **self.facts(chapter, way, failure),
@@ -187,7 +183,6 @@ class Begun:
         )
 
     def sent(self, result: Result) -> Sent:
-        """Return the sample of a sender."""
         options, chapter, evidence = result.options, result.chapter, result.evidence
         measured: dict[str, Any] = {
             "heaps": options.heaps or chapter.heaps,
@@ -216,7 +211,6 @@ def take(
     launch: Launch | None = None,
     timeout: float | None = None,
 ) -> Sent:
-    """Run a case once."""
     case = step.case
     begun = Begun(step)
     if case.listener is not None:

@@ -343,7 +343,6 @@ _start = functools.partial(subprocess.Popen, stdin=subprocess.DEVNULL, errors="r
 
 
 def _free_port() -> int:
-    """Return a port of loopback without a listener."""
     with sockets.socket(sockets.AF_INET, sockets.SOCK_DGRAM) as sock:
         sock.bind((_LOOPBACK, 0))
         return int(sock.getsockname()[1])

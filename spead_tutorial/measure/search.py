@@ -64,7 +64,6 @@ THOROUGH, ROUGH = Criterion(3, 1, 2 ** (1 / 8)), Criterion(1, 0, 2.0)
 
 
 def is_search(sample: Sample) -> TypeGuard[Received]:
-    """Return whether a sample is a run of a search."""
     return isinstance(sample, Received) and sample.asked_bytes_per_s is not None
 
 
@@ -114,7 +113,6 @@ def waiting(heap_size: int) -> int:
 
 
 def heaps_of_a_run(heap_size: int, rate: float, most_bytes: float = math.inf) -> int:
-    """Return how many heaps a run sends."""
     taken_in = BUFFER + waiting(heap_size) * heap_size
     n_bytes = min(max(_TIMES_TAKEN_IN * taken_in, _RUN_S * rate), most_bytes)
     return max(2, int(n_bytes) // heap_size)

@@ -79,7 +79,6 @@ def _median(values: tuple[float, ...], seed: int) -> Estimate:
 
 
 def _resampled(values: Sequence[float] | np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Return the medians of resamples."""
     data = np.sort(values)  # the order that they came in says nothing
     rows = max(1, _AT_ONCE // data.size)
     sizes = [min(rows, _RESAMPLES - begun) for begun in range(0, _RESAMPLES, rows)]

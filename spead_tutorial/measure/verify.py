@@ -54,7 +54,6 @@ class Report:
 
     @classmethod
     def parse(cls, output: str) -> Self | None:
-        """Read what a program printed."""
         try:
             return msgspec.json.decode(output, type=cls)
         except (ValueError, RecursionError):

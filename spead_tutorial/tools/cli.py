@@ -101,7 +101,6 @@ for _command in (check, doctor, lab, notebook, recv, run, sink, timeline, tour, 
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and end the process."""
     sys.exit(finish(cli, "spead-tutorial", arguments))
 
 

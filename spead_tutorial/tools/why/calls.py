@@ -158,7 +158,6 @@ def read(lines: Iterable[str]) -> list[Ended]:
 def _caller(
     calls: list[Ended], sent: set[int], floor: float, name: tuple[str, int], end_of_memory: int
 ) -> Caller:
-    """Return what one thread called."""
     groups: dict[tuple[str, bool, bool, bool], list[Ended]] = defaultdict(list)
     mapped = 0
     for one in calls:

@@ -160,7 +160,6 @@ def _fates(seen: Seen) -> Iterator[tuple[str, str]]:
 
 
 def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
-    """Return a diagnosis for JSON."""
     packets, calls, account = seen.packets, seen.calls, seen.account
     made, its = dataclasses.asdict(seen), seen.receiving
     if its is not None:
