@@ -64,7 +64,7 @@ void lay_out(const struct settings *s, struct batch *b, size_t n)
             segments = length = n_fragments = 0;
         } else if (segments == 1) {
             size_t m = b->n_messages - 1;
-            set_segment_size(&b->messages[m].msg_hdr, &b->controls[m], segment);
+            spti_udp_set_segment(&b->messages[m].msg_hdr, &b->controls[m], (uint16_t)segment);
         }
         b->messages[b->n_messages - 1].msg_hdr.msg_iovlen += 2;
         full = size < segment;

@@ -28,7 +28,7 @@ struct batch {
     spt_memory huge_pages; /* which it is in, if it is */
     struct mmsghdr *messages;
     struct iovec *pieces; /* a header and a payload for each packet */
-    union segment_size *controls;
+    spti_control *controls;
     size_t n_heaps, n_messages;
     uint64_t n_packets, n_bytes;
     uint32_t first_id; /* of its zero-copy messages */

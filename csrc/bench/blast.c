@@ -212,12 +212,12 @@ static void make_room(struct blast *b)
 static void send_message(struct blast *b)
 {
     struct iovec piece = {b->message, b->length};
-    union segment_size room = {0};
+    spti_control room = {0};
     struct msghdr message = {.msg_iov = &piece, .msg_iovlen = 1};
     if (b->n_segments == 0)
         return;
     if (b->n_segments > 1)
-        set_segment_size(&message, &room, b->segment);
+        spti_udp_set_segment(&message, &room, (uint16_t)b->segment);
     if (b->settings.window > 0)
         make_room(b);
     while (b->settings.rate > 0 && spt_rate_next(&b->rate, (uint64_t)now_ns()) != 0)
@@ -274,6 +274,13 @@ static void put(struct blast *b, const struct cut *cut, uint64_t cnt)
     b->full = size < b->segment;
 }
 
+static void put_held(struct blast *b)
+{
+    if (b->held != NULL)
+        put(b, b->held, b->held_cnt);
+    b->held = NULL;
+}
+
 /* Put a packet, unless it is to be lost, or to come after the next one. */
 static void put_or_spoil(struct blast *b, const struct cut *cut, uint64_t cnt)
 {
@@ -287,9 +294,7 @@ static void put_or_spoil(struct blast *b, const struct cut *cut, uint64_t cnt)
         return;
     }
     put(b, cut, cnt);
-    if (b->held != NULL)
-        put(b, b->held, b->held_cnt);
-    b->held = NULL;
+    put_held(b);
 }
 
 /* Send n heaps from a count on; those of several substreams take turns, packet by packet. */
@@ -307,9 +312,7 @@ static void send_heaps(struct blast *b, uint64_t first, size_t n)
             for (size_t j = 0; j < at_once; j++)
                 put_or_spoil(b, &b->cuts[k], first + i + j);
     }
-    if (b->held != NULL)
-        put(b, b->held, b->held_cnt);
-    b->held = NULL;
+    put_held(b);
     send_message(b);
     b->sent_ns = now_ns();
     if (b->settings.receiver != 0)

@@ -205,10 +205,7 @@ static void *send_all(void *arg)
 
 static void two_threads(struct ceiling *c)
 {
-    pthread_t sender;
-    int error = pthread_create(&sender, NULL, send_all, c);
-    if (error != 0)
-        fail("could not start a thread: %s", strerror(error));
+    pthread_t sender = start_thread(send_all, c);
     for (size_t i = 0; i < c->n_batches; i++) {
         wait_for(&c->empty);
         fill_batch(c, i);

@@ -8,17 +8,11 @@
  * last. A few messages of 64 KiB in a call are faster than many: they stay in the cache.
  */
 #include "receiving.h"
+#include "udp_socket.h"
 
 #include <endian.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <stdio.h>
-#include <sys/socket.h>
-
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
 
 enum {
     MESSAGES = 8,
@@ -37,10 +31,7 @@ struct loop {
     uint8_t *memory, *heaps;
     struct mmsghdr messages[MESSAGES];
     struct iovec pieces[MESSAGES];
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } controls[MESSAGES];
+    spti_control controls[MESSAGES];
     uint64_t bytes, whole; /* of payload, and heaps that these make */
     bool ended;
 };
@@ -73,17 +64,6 @@ static void take(struct loop *l, const uint8_t *packet, size_t size)
     }
 }
 
-/* Bytes of each packet of a message but the last. */
-static size_t segment_of(struct mmsghdr *message)
-{
-    struct cmsghdr *it = CMSG_FIRSTHDR(&message->msg_hdr);
-    int segment;
-    if (it == NULL || it->cmsg_level != IPPROTO_UDP || it->cmsg_type != UDP_GRO)
-        return message->msg_len;
-    memcpy(&segment, CMSG_DATA(it), sizeof(segment));
-    return segment > 0 ? (size_t)segment : message->msg_len;
-}
-
 static void receive(struct loop *l)
 {
     for (size_t i = 0; i < MESSAGES; i++) {
@@ -102,7 +82,8 @@ static void receive(struct loop *l)
         exit(1);
     }
     for (int i = 0; i < n; i++) {
-        size_t size = l->messages[i].msg_len, segment = segment_of(&l->messages[i]);
+        size_t size = l->messages[i].msg_len, run = spti_udp_segment(&l->messages[i].msg_hdr);
+        size_t segment = run > 0 ? run : size;
         for (size_t at = 0; at < size && !l->ended; at += segment)
             take(l, l->memory + (size_t)i * RUN + at, smaller(segment, size - at));
     }

@@ -1,23 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Receives small heaps into chunks, whose memory is used again and again: to be measured. */
+#include "place.h"
 #include "receiving.h"
 
-#include <spead_tutorial/spt_recv.h>
-
 enum { CHUNK = 1 << 20, CHUNKS = 8, WINDOW = 2 };
-
-/* Where a heap belongs, by its count: as place.c says it to receivers in Python. */
-static void place(spt_place_data *data, size_t size, void *user)
-{
-    const struct receiving *r = user;
-    (void)size;
-    if (data->items[0] < 0)
-        return; /* its first packet says no count: it has no place */
-    int64_t heaps = (int64_t)larger(1, CHUNK / r->common.heap_size);
-    data->chunk_id = data->items[0] / heaps;
-    data->heap_index = (uint64_t)(data->items[0] % heaps);
-    data->heap_offset = data->heap_index * r->common.heap_size;
-}
 
 static void receive(struct receiving *r, spt_chunk_ring *filled, spt_chunk_ring *free_ones)
 {
@@ -39,15 +25,15 @@ static void receive(struct receiving *r, spt_chunk_ring *filled, spt_chunk_ring 
     }
 }
 
-static spt_recv_stream *make_stream(spt_thread_pool *pool, struct receiving *r,
+static spt_recv_stream *make_stream(spt_thread_pool *pool, struct chunk_shape *shape,
                                     spt_chunk_ring *filled, spt_chunk_ring *free_ones)
 {
     spt_error err = {0};
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    config.heaps.max_heaps = WINDOW * larger(1, CHUNK / r->common.heap_size);
+    config.heaps.max_heaps = WINDOW * (size_t)shape->heaps;
     const spt_chunk_config chunks = {
         .place = place,
-        .place_user = r,
+        .place_user = shape,
         .items = (const uint64_t[]){SPT_ID_HEAP_CNT},
         .n_items = 1,
         .max_chunks = WINDOW,
@@ -62,11 +48,12 @@ int main(int argc, char **argv)
     struct receiving r =
         receiving_begin(argc, argv, "Receives small heaps into chunks of about 1 MiB.", "g");
     size_t heaps = larger(1, CHUNK / r.common.heap_size);
+    struct chunk_shape shape = {(int64_t)heaps, (int64_t)r.common.heap_size};
     spt_error err = {0};
     spt_thread_pool *pool = check_made(spt_thread_pool_create(1, NULL, 0, &err), &err);
     spt_chunk_ring *filled = check_made(spt_chunk_ring_create(CHUNKS, &err), &err);
     spt_chunk_ring *free_ones = check_made(spt_chunk_ring_create(CHUNKS, &err), &err);
-    spt_recv_stream *stream = make_stream(pool, &r, filled, free_ones);
+    spt_recv_stream *stream = make_stream(pool, &shape, filled, free_ones);
     spt_chunk chunks[CHUNKS] = {0};
     for (size_t i = 0; i < CHUNKS; i++) {
         chunks[i].data = alloc_touched(chunks[i].data_size = heaps * r.common.heap_size);

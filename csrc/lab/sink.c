@@ -4,39 +4,30 @@
  *
  * It owns the receiving end of the lab's loopback experiments: a listener that reads as fast as
  * it can, or one that is slow on purpose. It reads SPEAD headers by itself, from the format's
- * description, and knows nothing of the library: what it confirms, it confirms from outside.
+ * description, and knows nothing of the library's: what it confirms, it confirms from outside.
  */
 #include "../bench/udp_socket.h"
 #include "../chapters/command_line.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <linux/sock_diag.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/udp.h>
 #include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
-#ifndef UDP_GRO
-#define UDP_GRO 104
-#endif
 #ifndef SO_MEMINFO
 #define SO_MEMINFO 55
 #endif
 
 enum {
     DATAGRAM_MAX = 65536,
-    BATCH = 64,        /* datagrams for each recvmmsg */
-    OPEN_HEAPS = 256,  /* heaps remembered; an older one is taken for a new one */
-    TICK_US = 100000,  /* the longest wait before signals and silence are looked at */
-    MEMINFO_WORDS = 9, /* of SO_MEMINFO, as the kernel defines them */
-    MEMINFO_DROPS = 8,
+    BATCH = 64,       /* datagrams for each recvmmsg */
+    OPEN_HEAPS = 256, /* heaps remembered; an older one is taken for a new one */
+    TICK_US = 100000, /* the longest wait before signals and silence are looked at */
 };
 
 enum { ITEM_NULL, ITEM_HEAP_CNT, ITEM_HEAP_LEN, ITEM_OFFSET, ITEM_LENGTH, ITEM_CONTROL = 6 };
@@ -225,19 +216,6 @@ static void take_packet(struct sink *sink, const uint8_t *data, size_t size)
         sink->stopped = "heaps";
 }
 
-/* The size of the packets that the kernel merged into one message; 0 where it did not. */
-static size_t merged_size(struct msghdr *message)
-{
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c)) {
-        if (c->cmsg_level == IPPROTO_UDP && c->cmsg_type == UDP_GRO) {
-            int size;
-            memcpy(&size, CMSG_DATA(c), sizeof size);
-            return size > 0 ? (size_t)size : 0;
-        }
-    }
-    return 0;
-}
-
 /* Sleep so that no more than the wanted bytes a second are read. */
 static void slow_down(struct sink *sink)
 {
@@ -255,7 +233,7 @@ static void slow_down(struct sink *sink)
 static void take_message(struct sink *sink, const uint8_t *data, struct mmsghdr *message)
 {
     size_t size = message->msg_len, at = 0;
-    size_t step = sink->options.gro ? merged_size(&message->msg_hdr) : 0;
+    size_t step = sink->options.gro ? spti_udp_segment(&message->msg_hdr) : 0;
     do {
         size_t left = size - at;
         size_t n = step > 0 && step < left ? step : left;
@@ -269,10 +247,7 @@ static void take_message(struct sink *sink, const uint8_t *data, struct mmsghdr 
 static bool receive(struct sink *sink)
 {
     static uint8_t buffers[BATCH][DATAGRAM_MAX];
-    union {
-        char bytes[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control[BATCH];
+    spti_control control[BATCH];
     struct iovec pieces[BATCH];
     struct mmsghdr messages[BATCH];
     /* A slow reader takes one at a time, else it would be quick for a batch and then stop. */
@@ -354,7 +329,7 @@ static void report(const struct sink *sink)
         uint64_t range = (sink->highest_cnt - sink->first_cnt) / sink->options.step + 1;
         gaps = range > sink->heaps ? range - sink->heaps : 0;
     }
-    uint32_t memory[MEMINFO_WORDS] = {0}; /* kernels before 4.12 leave it as it is */
+    uint32_t memory[SK_MEMINFO_VARS] = {0}; /* kernels before 4.12 leave it as it is */
     socklen_t size = sizeof memory;
     (void)getsockopt(sink->fd, SOL_SOCKET, SO_MEMINFO, memory, &size);
     int rcvbuf = 0;
@@ -374,7 +349,7 @@ static void report(const struct sink *sink)
         {"out_of_order", sink->out_of_order},
         {"duplicates", sink->duplicates},
         {"malformed", sink->malformed},
-        {"dropped", memory[MEMINFO_DROPS]},
+        {"dropped", memory[SK_MEMINFO_DROPS]},
         {"bad_fill", sink->bad_fill},
         {"fill_bytes", sink->fill_bytes},
         {"rcvbuf", (uint64_t)rcvbuf},
