@@ -34,13 +34,6 @@ static size_t fragments(const struct batch *b, const struct iovec *payload)
     return 1 + ((uintptr_t)payload->iov_base % page + payload->iov_len + page - 1) / page;
 }
 
-static void begin_message(struct batch *b, struct iovec *pieces)
-{
-    b->messages[b->n_messages++].msg_hdr = (struct msghdr){
-        .msg_iov = pieces,
-    };
-}
-
 void lay_out(const struct settings *s, struct batch *b, size_t n)
 {
     size_t segment = 0, segments = 0, length = 0, n_fragments = 0;
@@ -59,7 +52,7 @@ void lay_out(const struct settings *s, struct batch *b, size_t n)
         size_t more = s->zero_copy ? fragments(b, &pieces[1]) : 0;
         if (full || size > segment || length + size > MAX_DATAGRAM || segments == s->max_segments ||
             n_fragments + more > MAX_FRAGMENTS) {
-            begin_message(b, pieces);
+            b->messages[b->n_messages++].msg_hdr = (struct msghdr){.msg_iov = pieces};
             segment = size;
             segments = length = n_fragments = 0;
         } else if (segments == 1) {
