@@ -38,9 +38,7 @@ class Column(Generic[_Row]):
     name: str
     value: Callable[[_Row], Any]  # None where it is not known
     write: Callable[[Any], str] = str
-    is_words: bool = (
-        False  # to the left, in as many lines as it takes; numbers to the right, in one
-    )
+    is_words: bool = False  # to the left, in several lines; numbers to the right, in one
 
     def text(self, row: _Row) -> str:
         """Write what a row has."""
@@ -95,10 +93,7 @@ class Table(Generic[_Row]):
         return self.text(_terminal())
 
     def text(self, width: int | None = None) -> str:
-        """Write it for a terminal of `width` columns, or for a file; without columns of nothing.
-
-        Words take several lines where there is no room for them; a number is never cut.
-        """
+        """Write it for a terminal of `width` columns, or for a file; without columns of nothing."""
         from rich.table import Table as RichTable  # most commands write no table
         from rich.text import Text
 

@@ -12,10 +12,7 @@ def thousands(x: float) -> str:
 
 
 def number(x: float) -> str:
-    """Write a number with two or three digits, or as many as it has before the point.
-
-    What there is, however little, is never called nothing.
-    """
+    """Write a number with two or three digits; what there is, however little, is never nothing."""
     if 0 < x < _LEAST:
         return f"< {_LEAST:g}"
     if x == 0 or x >= 100:

@@ -11,7 +11,7 @@ from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.facts import Point, Value, ends, rate
 from spead_tutorial.results.plots.render import Artist, Axes, Line, mark, say, where_on_x
 from spead_tutorial.results.plots.sheet import FAINT, name_panel, write
-from spead_tutorial.results.plots.theme import Look, Theme
+from spead_tutorial.results.plots.theme import Look, Theme, role_of
 from spead_tutorial.results.units import gigabits, megabytes, size, thousands
 
 #: What a panel of rates is called, what a caption says of its dots, and an axis of sizes;
@@ -65,11 +65,7 @@ def rate_panel(
     first: bool = True,
     last: bool = True,
 ) -> None:
-    """Give a panel its scales of rates: from 0 to a little more than `most` MB/s.
-
-    With `lines`, there is room above it for what `name_line` writes. Of panels that stand beside
-    each other, the first has the numbers of MB/s, and the last those of Gb/s.
-    """
+    """Give a panel its scales of rates, to a little more than `most` MB/s, and room for `lines`."""
     axis.set_ylim(0, most * 1.06 or 1)  # where all failed, most is 0
     raised = 9.0 if lines else 0.0
     axis.yaxis.set_major_formatter(lambda x, _: thousands(x))
@@ -92,10 +88,7 @@ def draw_curve(
     line: Line | None = None,
     places: Mapping[int, float] | None = None,
 ) -> None:
-    """Draw the points of a series; where one has no median, the line is broken.
-
-    A size is along x where `places` has it, or where it is by its value.
-    """
+    """Draw the points of a series, at `places` on x or by size; without a median, it is broken."""
     where = places or {x: float(x) for x in points}
     for x, point in points.items():
         values = list(point.values(value).values())
@@ -106,6 +99,21 @@ def draw_curve(
         if line is not None and point.failed:
             at = where_on_x(dataclasses.asdict(line), x)
             say(axis, line.name, f"{at} failed ({point.failed} of {len(point.samples)})")
+
+
+def draw_lines(
+    axis: Axes,
+    found: Mapping[Series, Mapping[int, Point]],
+    names: Mapping[Series, str],
+    looks: Mapping[Series, Look],
+    theme: Theme,
+) -> None:
+    """Draw lines over the size of heaps, what the picture is about on top, and what failed."""
+    for series in reversed(list(looks)):
+        key = next(iter(found[series].values())).key
+        line = Line(names[series], role_of(series), key=key)
+        draw_curve(axis, found[series], looks[series], theme, line=line)
+    draw_failures(axis, found, looks)
 
 
 def draw_dots(axis: Axes, xs: Sequence[float], ys: Sequence[float], look: Look) -> None:
@@ -167,10 +175,7 @@ def gain_panel(
     scaled: Iterable[Mapping[int, Estimate | None]] = (),
     most_marks: int = _MOST_GAINS,
 ) -> None:
-    """Draw how many times as fast something became, on a logarithmic scale with a line at 1.
-
-    The scale also has room for `scaled`: for the gains of panels that share it.
-    """
+    """Draw how many times as fast something became; the scale has room for `scaled`, too."""
     known = [one for some in [*scaled, *(drawn for drawn, _, _ in gains)] for one in some.values()]
     axis.set_yscale("log")
     scale_gains(axis.yaxis, ends(known), most_marks=most_marks)
@@ -183,10 +188,7 @@ def gain_panel(
 def scale_gains(
     along: Any, within: Sequence[float], margin: float = 1.08, most_marks: int = _MOST_GAINS
 ) -> None:
-    """Give an axis of gains, which has to be logarithmic, its ends and its marks.
-
-    It is never so short that what only wobbles looks like a change.
-    """
+    """Give a logarithmic axis of gains ends and marks; never so short that noise looks large."""
     low, high = min([_SHORTEST[0], *within]) / margin, max([_SHORTEST[1], *within]) * margin
     for marks in _GAINS:
         inside = [x for x in marks if low <= x <= high]

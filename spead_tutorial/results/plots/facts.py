@@ -42,10 +42,7 @@ class Point:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What its samples have in common with those of other sizes of heaps, as a page has it.
-
-        Those of a search are told apart from those of runs: they are another kind of rate.
-        """
+        """What its samples have in common with those of other sizes of heaps, as a page has it."""
         one = self.samples[0]
         searched = ["searched"] * search.is_search(one)
         return (*dataclasses.astuple(one.series), str(one.packet_size), *searched)
@@ -117,11 +114,7 @@ def highest(found: Iterable[Point], value: Value = rate) -> float:
 
 
 def top(recording: Recording) -> float:
-    """Return the highest rate of a recording in MB/s.
-
-    It is that of all its samples that count, also those which a picture leaves out: pictures
-    of one recording have the same scale, and can be compared.
-    """
+    """Return the highest rate of a recording in MB/s, so that its pictures have one scale."""
     rates = (rate(sample) for sample in recording.samples if not sample.warm_up)
     return max((x for x in rates if x is not None), default=1.0)
 

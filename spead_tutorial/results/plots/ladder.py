@@ -202,10 +202,7 @@ class _Rung(Step):
 
 
 def ladder(recording: Recording, theme: Theme) -> Drawn:
-    """Draw what every chapter gained in each language, a panel for each size of heaps.
-
-    Below them, where the recording has them: spead2's best chapter, and bare system calls.
-    """
+    """Draw what every chapter gained in each language, a panel for each size of heaps."""
     # A warm-up is not counted, but where it failed something is wrong.
     there = (one for one in recording.samples if not one.warm_up or one.failure is not None)
     ours = [one for one in there if one.implementation == OURS and not one.variant]

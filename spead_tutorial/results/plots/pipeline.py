@@ -31,10 +31,7 @@ _Pairs = Mapping[_Place, Mapping[str, tuple[facts.Point, facts.Point]]]
 
 
 def pipeline(recording: Recording, theme: Theme) -> Drawn:
-    """Draw how many times as fast overlapping is: a panel for a kind of samples, a row for where.
-
-    Of heaps of several sizes, these are the largest.
-    """
+    """Draw how many times as fast overlapping is: a panel for a kind of samples, rows for where."""
     pairs = _found(recording)
     found = {
         place: {language: facts.gain(*pair) for language, pair in some.items()}

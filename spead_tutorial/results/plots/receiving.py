@@ -64,11 +64,8 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
         ends = slot.is_first, slot.is_last
         curves.rate_panel(axis, theme, facts.highest(every), False, name, *ends)
         there = {one: look[one] for one in shown if one in lines}
-        for series in reversed(list(there)):
-            key = next(iter(lines[series].values())).key
-            line = Line(f"{_LINES[series]}, {title}", role_of(series), key=key)
-            curves.draw_curve(axis, lines[series], look[series], theme, line=line)
-        curves.draw_failures(axis, lines, there)
+        names = {one: f"{_LINES[one]}, {title}" for one in there}
+        curves.draw_lines(axis, lines, names, there, theme)
     return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
 

@@ -75,10 +75,7 @@ def _noted(figure: Figure, *kinds: str) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def points_of(figure: Figure) -> list[tuple[dict[str, Any], list[float]]]:
-    """Return what was marked: its line, and size, median, ends, rounds, and parts of the picture.
-
-    The last two are how far it is from the left and from the top.
-    """
+    """Return what was marked: its line; size, median, ends, rounds, and parts from left and top."""
     found = []
     for line, values, artist in _noted(figure, _POINT):
         ((x, y),) = artist.get_transform().transform(artist.get_xydata())
@@ -107,10 +104,7 @@ def joined(*pictures: list[tuple[dict[str, Any], list[float]]]) -> str:
 
 
 def in_words(figure: Figure, last_first: bool) -> str:
-    """Return a sentence for each line, with all its values, in the order in which they are drawn.
-
-    What was drawn last is on top, and may come first; gains are behind the rates.
-    """
+    """Return a sentence for each line, as they are drawn or backwards, and gains behind rates."""
     said: dict[tuple[bool, str], dict[str, None]] = {}
     for line, what, _ in _noted(figure, _POINT, _WORDS):
         if isinstance(line, str):

@@ -38,17 +38,14 @@ class _Lines:
         return sorted({x for series in self.labels for x in self.points[series]})
 
     def columns(self) -> dict[str, list[Series]]:
-        """Return the lines of each panel: one for a language that is compared, or one for all.
-
-        What is in no comparison is beside each of them; but the peer in Python only beside Python,
-        and the one in C++ only beside C.
-        """
+        """Return the lines of each panel: one for a language that is compared, or one for all."""
         gained = {after.language for _, after in self.gains}
         compared = {series for pair in self.gains for series in pair}
 
         def belongs(one: Series, language: str) -> bool:
             if one in compared:
                 return one.language == language
+            # The others stand beside each; but the peer in Python only beside Python.
             return role_of(one) != PEER or (one.language == "python") == (language == "python")
 
         return {
@@ -101,7 +98,8 @@ class Sweep:
             ends = place.is_first, place.is_last
             curves.rate_panel(axis, theme, most, False, name, *ends)
             shown = [one for one in shown if one not in self._hidden]
-            _draw_rates(axis, lines, {one: look[one] for one in shown}, theme)
+            drawn = {one: look[one] for one in shown}
+            curves.draw_lines(axis, lines.points, lines.labels, drawn, theme)
             if has_gains:
                 axis = sheet.axes(2 * place.row + 1, *place.sides)
                 curves.size_axis(axis, lines.sizes, curves.SIZE, most_labels)
@@ -112,10 +110,7 @@ class Sweep:
         return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
     def gains(self, recording: Recording) -> dict[str, Gains]:
-        """Return what the title has slots for, by language: what was gained at each size.
-
-        Of a picture of what was before, it is the rate in MB/s.
-        """
+        """Return the gain at each size by language; of a picture of what was before, the rate."""
         return self._slots(self._lines(recording))
 
     @property
@@ -211,11 +206,3 @@ def _draw_gains(
 def _rates(at: Mapping[str, Estimate | None]) -> str:
     known = {name: one.median for name, one in at.items() if one is not None}
     return ", ".join(f"{number(float(f'{x:.3g}'))} ({name})" for name, x in known.items())
-
-
-def _draw_rates(axis: Axes, lines: _Lines, look: Mapping[Series, Look], theme: Theme) -> None:
-    for series in reversed(list(look)):  # what the picture is about is on top
-        key = next(iter(lines.points[series].values())).key
-        line = Line(lines.labels[series], role_of(series), key=key)
-        curves.draw_curve(axis, lines.points[series], look[series], theme, line=line)
-    curves.draw_failures(axis, lines.points, look)

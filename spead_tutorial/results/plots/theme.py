@@ -138,11 +138,7 @@ class Look:
 
 
 def looks(series: Iterable[Series], theme: Theme) -> dict[Series, Look]:
-    """Choose how each line of a picture is drawn.
-
-    The colour says who sends: the language of ours, spead2, or bare system calls. Further
-    lines of a colour have hollow markers and other dashes.
-    """
+    """Choose how lines are drawn: further ones of a colour have hollow markers, other dashes."""
     styles: dict[Series, Look] = {}
     for line in series:
         role = role_of(line)

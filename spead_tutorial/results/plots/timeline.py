@@ -54,10 +54,7 @@ _LONG = 0.1
 
 
 def timeline(recording: Recording, theme: Theme) -> Drawn:
-    """Draw a block for each run of those samples where overlapping changes most.
-
-    It has a few heaps from the middle of the run; all blocks have one scale.
-    """
+    """Draw a block for each run of those samples where overlapping changes most, on one scale."""
     runs = timelines(recording)
     groups = [list(one) for _, one in groupby(runs, key=lambda run: (run.variant, run.random))]
     group = max(groups, key=_change)
@@ -89,10 +86,7 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
 
 
 def timelines(recording: Recording) -> list[Timeline]:
-    """Return a recording's timelines: random samples before constant, in turns before overlapped.
-
-    Those with a limit to the rate come last.
-    """
+    """Return a recording's timelines: by link, random samples first, in turns before overlapped."""
     runs = [run for run in recording.timelines if run.prepare_ns]
     if not runs:
         raise ValueError("the recording has no timeline: python -m bench run tut-5")
