@@ -109,10 +109,7 @@ def show_changes(before: Any, after: Any, name: str) -> None:
 
 
 def private(notebook: Any) -> Iterator[str]:
-    """Say where the outputs tell whose machine they are of, or where it keeps its files.
-
-    A user is told by a folder or as ``name@host``: a name alone may be any word, such as ``max``.
-    """
+    """Say where the outputs tell whose machine they are of, or where it keeps its files."""
     named = re.compile("|".join([FOLDERS, AT, *own_names()]))
     for i, cell in enumerate(notebook.cells):
         for text in texts(cell):

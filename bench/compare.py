@@ -179,12 +179,8 @@ def _only_the_significant(judged: list[Verdict]) -> tuple[Verdict, ...]:
 
 
 def corrected(chances: list[float]) -> list[float]:
-    """Correct probabilities for their number: of many, some are small by chance.
-
-    Of the points that are called faster or slower, one in twenty may be wrong (Benjamini and
-    Hochberg, 1995). To be right about every single one of them (Holm, 1979) takes more rounds
-    than a quick run has, whatever the change.
-    """
+    """Correct probabilities: of points that are called faster or slower, one in 20 may be wrong."""
+    # Benjamini and Hochberg, 1995. To be right about all (Holm, 1979) takes more than quick runs.
     return [float(p) for p in _scipy_stats().false_discovery_control(chances)] if chances else []
 
 

@@ -120,10 +120,7 @@ def _changed(name: str, recordings: Sequence[Recording]) -> str | None:
 
 
 def _agree(families: Sequence[_Family], threshold: float) -> bool:
-    """Say whether all families say the same, within their own spread.
-
-    Where one of them does not, one cannot know which is wrong.
-    """
+    """Say whether all families say the same, within their own spread."""
     return all(
         _apart(one.middle, other.middle) <= max(threshold, one.spread, other.spread)
         for one, other in itertools.combinations(families, 2)

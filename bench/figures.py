@@ -59,10 +59,7 @@ class _Peer(msgspec.Struct, array_like=True, frozen=True):
 
 
 class _Specified(msgspec.Struct, forbid_unknown_fields=True):
-    """A picture that `plots` has by name; or rates over sizes: of what was before, and of steps.
-
-    With two titles it is a pair in one frame: what was before, and that and what steps made of it.
-    """
+    """A picture that `plots` has by name; or rates over sizes, with two titles before and after."""
 
     name: str
     sweep: str

@@ -136,11 +136,7 @@ def build_key(name: str) -> str:
 
 
 def builds() -> dict[str, str]:
-    """Return what tells one build from another of each program beside ours that is there.
-
-    A version does not: built here, the peer is another program than the one that pip installs.
-    The programs that drive it are as much of what is measured as the library is.
-    """
+    """Return what tells builds of programs beside ours, and of their drivers, from one another."""
     drivers = PACKAGE / "peer"
     parts: dict[str, tuple[Path, ...]] = {CEILING: (PACKAGE / "bin" / CEILING,)}
     parts[PEER_FROM_SOURCE] = (_FROM_SOURCE / "spead2", drivers, PEER_PROGRAMS)

@@ -187,10 +187,7 @@ SHARED = Path("/tmp")
 
 @contextlib.contextmanager
 def alone(folder: Path = SHARED) -> Iterator[None]:
-    """Have the machine for one sample; wait until nobody else has it.
-
-    The lock is on a folder that everybody can read, and ends with the process that has it.
-    """
+    """Have the machine for one sample, by a lock on a folder; wait until nobody else has it."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -304,12 +301,7 @@ def _company(case: Case) -> Hashable:
 
 
 def again(plan: Plan, recording: Recording, more: int) -> Plan:
-    """Plan the repetition of what failed, and further rounds for what is noisy.
-
-    A sample that failed is repeated by itself, in its place. A case that is noisy gets further
-    rounds, after those that are recorded, together with those that it is compared with: ratios
-    are taken within rounds, and would be as uncertain as before without them.
-    """
+    """Plan to repeat what failed, and further rounds of what is noisy or compared with that."""
     hopeless = {} if plan.retry else given_up(recording.samples, recording.superseded)
     cases = [case for case in plan.cases if not case.timeline and case.name not in hopeless]
     noisy = _noisy_cases(recording)

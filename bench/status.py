@@ -93,12 +93,7 @@ def hopeless(recording: Recording) -> list[str]:
 
 
 def noise_floor(recording: Recording) -> float | None:
-    """Return how far medians of the same thing are apart here: an A/A comparison.
-
-    For each case, even rounds are held against odd ones; nothing differs between them but
-    chance. The floor is the ratio, less one, that one in twenty of the cases exceeds; None
-    where there are too few rounds.
-    """
+    """Return by what share even and odd rounds differ in one case of 20, or None: by chance."""
     differences = []
     for samples in by_setting(recording).values():
         halves: tuple[list[float], list[float]] = [], []

@@ -137,35 +137,16 @@ _EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _FIFTEEN, _SIXTEEN = (
     find_chapter(number).name for number in ("8", "10", "11", "13", "14", "15", "16")
 )
 
-_MORE = "tut_10_send_more_heaps"
+_MORE, _BEFORE_EIGHT = "tut_10_send_more_heaps", "tut_8_send_heap_size"
 #: Packets that share messages, a batch that the caches hold, and one that they do not.
 _CEILING_SIZES = (8 * KIB, MIB, 16 * MIB)
 _RECORDING_SIZES = (64 * KIB, MIB, 16 * MIB)
 _STREAMS_SIZES = (8 * KIB, 64 * KIB, MIB)
 #: What a bare loop does with the bytes.
 _WAYS = ("", "zero-copy", "zero-copy, huge pages")
+_IN_CPP = baselines.ladder(languages=("c", "cpp"))
 
 # ---- Sweeps of senders ----
-
-
-def _ladder() -> Sweep:
-    peers = baselines.peers(PEER_FROM_SOURCE, ("cpp", "python"))
-    cases = (*baselines.ladder(), *peers, *baselines.bare((None, 2)))
-    return _sweep("ladder", "the chapters that make one sender faster, at common settings", cases)
-
-
-def _in_cpp() -> Sweep:
-    """What C++ costs beside C: every chapter as in the ladder, and two of them at all sizes."""
-    both = ("c", "cpp")
-    rungs = baselines.ladder(languages=both)
-    programs = [(OURS, language, program) for program in (_TEN, _THIRTEEN) for language in both]
-    return _sweep(
-        "cpp",
-        "every chapter in C++ beside C",
-        rungs,
-        _cross(programs, heap_size=_HEAP_SIZES),
-        quick=rungs.__contains__,
-    )
 
 
 #: Slower than memory: to send a heap takes longer than to fill it. And one so slow that to send a
@@ -209,23 +190,9 @@ def _pipeline() -> Sweep:
 
 
 #: From the MTU's on, packets are more than the lab's MTU allows: IP fragments them.
-_PACKET_SIZES = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD, 16384, 32768, 65504)
-
-
-def _packet_sizes() -> Sweep:
-    whole = [size for size in _PACKET_SIZES if size <= _MTU_PAYLOAD]
-    return _sweep(
-        "tut-6",
-        "the size of packets",
-        _cross(_ours("tut_6_send_pktsize"), packet_size=_PACKET_SIZES),
-        _cross([(CEILING, "c", "ceiling")], packet_size=whole, variant=[_TWO]),
-        quick=lambda case: case.packet_size in (512, 1472, 4096, 9000, 65504),
-    )
-
-
+_WHOLE = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD)
+_PACKET_SIZES = (*_WHOLE, 16384, 32768, 65504)
 _LISTENERS = {"no listener": "none", "listener": "fast", "slow listener": "slow", "": None}
-
-
 #: What the allocator does with memory that a heap no longer needs. NumPy asks for huge pages by
 #: itself; glibc has to be told to (2.35 and newer), and to keep what is freed.
 _KEPT = f"glibc.malloc.mmap_max=0:glibc.malloc.trim_threshold={16 * GIB}"
@@ -235,17 +202,6 @@ _CAUSES = {
     "huge pages": (("NUMPY_MADVISE_HUGEPAGE", "1"), ("GLIBC_TUNABLES", _HUGE)),
     "memory kept": (("NUMPY_MADVISE_HUGEPAGE", "0"), ("GLIBC_TUNABLES", _KEPT)),
 }
-
-
-def _memory() -> Sweep:
-    before, sizes = "tut_8_send_heap_size", (MIB, 16 * MIB, 64 * MIB)
-    causes = (
-        _cross(_ours(before), heap_size=sizes, variant=[variant], environment=[environment])
-        for variant, environment in _CAUSES.items()
-    )
-    plain = _cross(_ours(before, _EIGHT), heap_size=_HEAP_SIZES)
-    about = "reusing memory: rates and page faults"
-    return _sweep("tut-8", about, plain, *causes, quick=_QUICK)
 
 
 #: Cuts a heap of 16 KiB into two equal packets, with their headers of 56 and 40 bytes; one of
@@ -271,19 +227,8 @@ def _batches() -> Sweep:
     )
 
 
-def _equal_packets() -> Sweep:
-    """Chapters 13 and 16 with packets of one size; then 16's with what the lab's route takes."""
-    # Of one packet, two, three and more: those of 16 KiB can be cut into equal ones.
-    sizes = [kib * KIB for kib in (8, 16, 24, 32, 64, 256)]
-    largest = _MTU_PAYLOAD // 8 * 8
-    return _sweep(
-        "tut-16",
-        "equal packets, and as large as the route takes them",
-        _cross(_ours(_THIRTEEN, _SIXTEEN), heap_size=sizes),
-        _loops(sizes, _ONE),
-        _cross(_ours(_SIXTEEN), heap_size=sizes, packet_size=[largest], variant=["route"]),
-        quick=_heaps_of(8 * KIB, 16 * KIB, 64 * KIB),
-    )
+#: Heaps of one packet, two, three and more: those of 16 KiB can be cut into equal ones.
+_FEW_PACKETS = [kib * KIB for kib in (8, 16, 24, 32, 64, 256)]
 
 
 # ---- Sweeps of receivers ----
@@ -449,9 +394,21 @@ _LOSSES = (
 
 
 SWEEPS = (
-    _ladder(),
+    _sweep(
+        "ladder",
+        "the chapters that make one sender faster, at common settings",
+        baselines.ladder(),
+        baselines.peers(PEER_FROM_SOURCE, ("cpp", "python")),
+        baselines.bare((None, 2)),
+    ),
     _pipeline(),
-    _packet_sizes(),
+    _sweep(
+        "tut-6",
+        "the size of packets",
+        _cross(_ours("tut_6_send_pktsize"), packet_size=_PACKET_SIZES),
+        _cross([(CEILING, "c", "ceiling")], packet_size=_WHOLE, variant=[_TWO]),
+        quick=lambda case: case.packet_size in (512, 1472, 4096, 9000, 65504),
+    ),
     _sweep(
         "tut-6-loopback",
         "loopback, with and without a listener",
@@ -460,7 +417,21 @@ SWEEPS = (
             for variant, listener in _LISTENERS.items()
         ),
     ),
-    _memory(),
+    _sweep(
+        "tut-8",
+        "reusing memory: rates and page faults",
+        _cross(_ours(_BEFORE_EIGHT, _EIGHT), heap_size=_HEAP_SIZES),
+        *(
+            _cross(
+                _ours(_BEFORE_EIGHT),
+                heap_size=(MIB, 16 * MIB, 64 * MIB),
+                variant=[variant],
+                environment=[environment],
+            )
+            for variant, environment in _CAUSES.items()
+        ),
+        quick=_QUICK,
+    ),
     _sweep(
         "tut-10",
         "a deeper queue, then reusing heaps",
@@ -487,7 +458,19 @@ SWEEPS = (
         ),
         _loops(_RECORDING_SIZES, *(joined(_ONE, "no fill", way) for way in _WAYS)),
     ),
-    _equal_packets(),
+    _sweep(
+        "tut-16",
+        "equal packets, and as large as the route takes them",
+        _cross(_ours(_THIRTEEN, _SIXTEEN), heap_size=_FEW_PACKETS),
+        _loops(_FEW_PACKETS, _ONE),
+        _cross(
+            _ours(_SIXTEEN),
+            heap_size=_FEW_PACKETS,
+            packet_size=[_MTU_PAYLOAD // 8 * 8],
+            variant=["route"],
+        ),
+        quick=_heaps_of(8 * KIB, 16 * KIB, 64 * KIB),
+    ),
     _sweep(  # so small that it is calls, threads and headers that cost, and hardly the bytes
         "small",
         "what a heap costs: heaps of 256 bytes and 1 KiB",
@@ -588,7 +571,16 @@ SWEEPS = (
             streams=[2],
         ),
     ),
-    _in_cpp(),
+    _sweep(  # every chapter as in the ladder, and two of them at all sizes
+        "cpp",
+        "every chapter in C++ beside C",
+        _IN_CPP,
+        _cross(
+            [(OURS, one, program) for program in (_TEN, _THIRTEEN) for one in ("c", "cpp")],
+            heap_size=_HEAP_SIZES,
+        ),
+        quick=_IN_CPP.__contains__,
+    ),
 )
 
 
