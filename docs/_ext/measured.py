@@ -259,11 +259,11 @@ def _field(text: str, there: Iterable[str]) -> tuple[str, Choice]:
 
 def rate(text: str) -> Said:
     choice = _one(text)
-    return _say(_estimate(_rate, choice), megabytes, choice.record, " MB/s")
+    return _say(_rate_of(choice), megabytes, choice.record, " MB/s")
 
 
-def _rate(sample: Sample) -> float | None:
-    return sample.rate
+def _rate_of(choice: Choice) -> stats.Estimate:
+    return _estimate(lambda sample: sample.rate, choice)
 
 
 def megabytes(rate: float) -> str:
@@ -275,7 +275,7 @@ def lossless(text: str) -> Said:
     samples = choice.samples()
     if any(sample.failure is not None for sample in samples):
         raise UnknownError(f"{choice}: in some round there was no rate without loss")
-    estimate = _estimate(_rate, choice)
+    estimate = _rate_of(choice)
     said = _say(estimate, megabytes, choice.record, " MB/s")
     ends = f"{megabytes(estimate.low)} to {megabytes(estimate.high)}"
     text = f"{'at least ' * search.is_bound(samples)}{said.text} ({ends})"
@@ -283,7 +283,7 @@ def lossless(text: str) -> Said:
 
 
 def width(text: str) -> Said:
-    estimate = _estimate(_rate, _one(text))
+    estimate = _rate_of(_one(text))
     said = f"{number((estimate.high - estimate.low) / estimate.median * 100)} %"
     return dataclasses.replace(rate(text), text=said)
 
@@ -295,12 +295,7 @@ def gain_estimate(text: str) -> stats.Estimate:
         raise UnknownError(f"{text!r} compares nothing: it needs BEFORE -> AFTER")
     if both[0] == both[1]:
         raise UnknownError(f"{text!r} compares a thing with itself")
-    return stats.gain(*map(_rates, both))
-
-
-def _rates(choice: Choice) -> dict[int, float]:
-    """Return the rate in each round; one that failed is left out."""
-    return {sample.round: sample.rate for sample in choice.samples() if sample.rate is not None}
+    return stats.gain(*(analysis.rates_by_round(one.samples()) for one in both))
 
 
 def gain(text: str) -> Said:

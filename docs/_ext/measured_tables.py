@@ -29,7 +29,7 @@ from tables import KINDS, Table
 
 from spead_tutorial.chapters.catalogue import LADDER, LANGUAGES, STEPS, find_chapter
 from spead_tutorial.measure import stats
-from spead_tutorial.measure.analysis import cpu_s_per_gb
+from spead_tutorial.measure.analysis import cpu_s_per_gb, rates_by_round
 from spead_tutorial.measure.records import OURS, Sample
 from spead_tutorial.results import units
 from spead_tutorial.results.plots.theme import NAMES
@@ -58,8 +58,8 @@ class Best:
     """What won at a size: its name, and what it took and cost in each round."""
 
     name: str
-    rates: dict[int, float]
-    costs: dict[int, float]  # CPU seconds for 10⁹ bytes
+    rates: dict[tuple[int, int], float]  # by machine and round
+    costs: dict[tuple[int, int], float]  # CPU seconds for 10⁹ bytes
 
 
 def best(record: str, words: str, heap_size: int) -> Best:
@@ -71,12 +71,9 @@ def best(record: str, words: str, heap_size: int) -> Best:
             series.setdefault(name, []).append(sample)
     if not series:
         raise UnknownError(f"{record} has no sample of {words} with heaps of {heap_size} bytes")
-    rates = {
-        name: {sample.round: sample.rate or 0 for sample in samples}
-        for name, samples in series.items()
-    }
+    rates = {name: rates_by_round(samples) for name, samples in series.items()}
     name = max(rates, key=lambda name: stats.median(list(rates[name].values())).median)
-    costs = {sample.round: cpu_s_per_gb(sample) or 0.0 for sample in series[name]}
+    costs = {(one.source, one.round): cpu_s_per_gb(one) or 0.0 for one in series[name]}
     return Best(name, rates[name], costs)
 
 
