@@ -70,10 +70,8 @@ def _take_interrupts(name: str, *others: int) -> None:
 
 
 def _raise(number: int, frame: "FrameType | None") -> None:
-    """Raise what a signal is to a command line, unless one is being cleaned up after already.
-
-    They come in twos: from timeout(1) both to the process and to its group.
-    """
+    """Raise what a signal is to a command line, unless one is being cleaned up after already."""
+    # They come in twos: from timeout(1) both to the process and to its group.
     if Ended.latest() is None:
         _leave_terminal()
         raise Ended(number)
@@ -124,10 +122,7 @@ def fail(message: object) -> "NoReturn":
 
 
 def run(main: "Callable[[], None] | Callable[[], Coroutine[Any, Any, None]]") -> None:
-    """Run a chapter's program; what goes wrong in sending becomes one line, and status 1.
-
-    So it does in its threads, and ends the program at once.
-    """
+    """Run a chapter's program; what goes wrong, in a thread, too, becomes a line and status 1."""
     import asyncio
     import inspect
     import logging
@@ -166,10 +161,7 @@ def _fail_in_thread(args: "threading.ExceptHookArgs") -> None:
 
 
 def start(name: str, module: str) -> None:
-    """Run a command line: a module's ``main``, which cleans up after Ctrl-C once it is there.
-
-    ``main`` gets a `KeyboardInterrupt` for SIGTERM and SIGHUP, too.
-    """
+    """Run a module's ``main``; it gets a `KeyboardInterrupt` for SIGTERM and SIGHUP, too."""
     import importlib
 
     like_interrupts = (signal.SIGTERM, signal.SIGHUP)

@@ -723,10 +723,7 @@ class Item(Descriptor):
             raise ValueError(f"value has shape {shape}, expected {self._shape}")
 
     def _low_bytes(self, value: NDArray[Any]) -> NDArray[np.uint8]:
-        """Return the low bytes of a zero-dimensional ``>u8`` array: its memory, not a copy.
-
-        What it holds now is not looked at: it may be filled only when the heap is sent.
-        """
+        """Return the low bytes of a zero-dimensional ``>u8`` array: memory that is filled later."""
         length = self._int_length
         return np.ndarray((length,), _BYTE, value, _UINT64.itemsize - length)
 

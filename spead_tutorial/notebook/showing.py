@@ -364,18 +364,10 @@ class _PacketTable:
             raw += f" … ({len(field.raw)} bytes)"
         indent = "\N{NO-BREAK SPACE}" * 4 * field.depth
         style = f"text-align: left; padding: 1px 8px; background-color: {_TINTS[part]}"
-        return "<tr>{}</tr>".format(
-            "".join(
-                f'<td style="{style}">{text}</td>'
-                for text in (
-                    str(field.offset),
-                    f"<code>{raw}</code>",
-                    part,
-                    indent + html.escape(field.field),
-                    html.escape(field.meaning),
-                )
-            )
-        )
+        what, meaning = indent + html.escape(field.field), html.escape(field.meaning)
+        cells = (str(field.offset), f"<code>{raw}</code>", part, what, meaning)
+        written = "".join(f'<td style="{style}">{text}</td>' for text in cells)
+        return f"<tr>{written}</tr>"
 
 
 def _part(field: wire.Field) -> str:

@@ -175,7 +175,7 @@ def gain_panel(
     scaled: Iterable[Mapping[int, Estimate | None]] = (),
     most_marks: int = _MOST_GAINS,
 ) -> None:
-    """Draw how many times as fast something became; the scale has room for `scaled`, too."""
+    """Draw how many times as fast something became, on a scale with room for all of `scaled`."""
     known = [one for some in [*scaled, *(drawn for drawn, _, _ in gains)] for one in some.values()]
     axis.set_yscale("log")
     scale_gains(axis.yaxis, ends(known), most_marks=most_marks)
