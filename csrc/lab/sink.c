@@ -4,7 +4,7 @@
  *
  * It owns the receiving end of the lab's loopback experiments: a listener that reads as fast as
  * it can, or one that is slow on purpose. It reads SPEAD headers by itself, from the format's
- * description, and knows nothing of the library's: what it confirms, it confirms from outside.
+ * description, and not by the library's code: what it confirms, it confirms from outside.
  */
 #include "../bench/udp_socket.h"
 #include "../chapters/command_line.h"
