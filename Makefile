@@ -19,7 +19,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-pytest test-notebooks notebooks notebooks-refresh docs test-docs published test-published packages test-packages screenshots figures peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean
+.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-pytest test-notebooks notebooks notebooks-refresh docs test-docs published test-published packages test-packages test-oldest screenshots figures peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -121,6 +121,13 @@ test-packages: setup ## what pip would get: packed, built, and tried without a c
 packages: setup ## the source package and this machine's wheel, into build/packages
 	rm -rf $(BUILD)/packages
 	$(BIN)/python -P -m build --outdir $(BUILD)/packages
+
+test-oldest: packages ## the wheel beside the oldest of what it asks for: from the network, for Python 3.11 and 3.12
+	$(BIN)/python -m venv --clear $(BUILD)/oldest
+	$(BUILD)/oldest/bin/pip install --quiet --disable-pip-version-check $(BUILD)/packages/*.whl \
+	  $$(sed -n '/^dependencies/,/^]/s/.*"\(.*\)>=\(.*\)",/\1==\2/p' pyproject.toml)
+	$(BUILD)/oldest/bin/spead-tutorial run 3
+	$(BUILD)/oldest/bin/spead-tutorial tour --tiny --output $(BUILD)/oldest/tour
 
 $(BIN)/.browser: $(BIN)/.installed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[browser]' && touch $@ \
