@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Owns packets as a test wants them, well-formed or not: written from the specification, byte by
- * byte; and the chunks that they may end in.
+ * byte; the chunks that they may end in; and whether an account has them all.
  */
 #ifndef MAKE_PACKET_H
 #define MAKE_PACKET_H
@@ -127,6 +127,20 @@ static inline void make_descriptor(made_packet *p, spt_flavour flavour, const sp
     if (numpy[0] != '\0')
         make_add(p, false, 0x15, (uint64_t)(dtype - payload));
     make_end(p, payload, n);
+}
+
+/* Every packet and every heap is in the account once. */
+static inline bool account_adds_up(const spt_account *a)
+{
+    uint64_t fates = 0, faults = 0;
+    for (int i = 0; i < SPT_N_FATES; i++)
+        fates += a->fates[i];
+    for (int i = 0; i < SPT_N_FAULTS; i++)
+        faults += a->faults[i];
+    return fates == a->packets && faults == a->fates[SPT_MALFORMED] &&
+           a->heaps_complete + a->heaps_evicted + a->heaps_flushed + a->heaps_dropped +
+                   a->heaps_live ==
+               a->heaps_begun;
 }
 
 /* Packets one after the other, as they come. */

@@ -7,6 +7,7 @@
 #define SUPPORT_H
 
 #include "check.h"
+#include "make_packet.h"
 #include "spead_tutorial/spt_recv.h"
 
 #include <arpa/inet.h>
@@ -59,6 +60,18 @@ static inline bool has_ipv6(void)
 /* That is a long time: what is waited for comes before it has passed. */
 enum { LONG_NS = 2000000000 };
 
+/* What points to the defaults, but for what is set: STREAM_CONFIG(its.rate = 1, its.poll = true) */
+#define STREAM_CONFIG(...) CONFIG(spt_stream_config, SPT_STREAM_CONFIG_DEFAULT, __VA_ARGS__)
+#define UDP_CONFIG(...) CONFIG(spt_udp_config, SPT_UDP_CONFIG_DEFAULT, __VA_ARGS__)
+#define RECV_CONFIG(...) CONFIG(spt_recv_config, SPT_RECV_CONFIG_DEFAULT, __VA_ARGS__)
+#define RECEIVE_CONFIG(...) CONFIG(spt_receive_config, SPT_RECEIVE_CONFIG_DEFAULT, __VA_ARGS__)
+#define CONFIG(type, defaults, ...)                                                                \
+    ((type[]){({                                                                                   \
+        type its = defaults;                                                                       \
+        __VA_ARGS__;                                                                               \
+        its;                                                                                       \
+    })})
+
 static inline spt_thread_pool *new_pool(size_t n_threads)
 {
     return NEW(spt_thread_pool_create(n_threads, NULL, 0, NULL));
@@ -66,14 +79,12 @@ static inline spt_thread_pool *new_pool(size_t n_threads)
 
 static inline spt_stream *new_memory_stream(spt_thread_pool *pool)
 {
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    return NEW(spt_stream_create_memory(pool, &config, NULL));
+    return NEW(spt_stream_create_memory(pool, STREAM_CONFIG(), NULL));
 }
 
 static inline spt_recv_stream *new_receiver(spt_thread_pool *pool)
 {
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    return NEW(spt_recv_stream_create(pool, &config, NULL));
+    return NEW(spt_recv_stream_create(pool, RECV_CONFIG(), NULL));
 }
 
 /* ---- Failures -------------------------------------------------------------------------------- */
@@ -131,22 +142,20 @@ static inline size_t packets_of(spt_heap *heap, uint8_t *to, size_t room)
     return size;
 }
 
-/* Every packet is in the account once. */
-static inline void check_account(const spt_account *account)
-{
-    uint64_t fates = 0, faults = 0;
-    for (int i = 0; i < SPT_N_FATES; i++)
-        fates += account->fates[i];
-    for (int i = 0; i < SPT_N_FAULTS; i++)
-        faults += account->faults[i];
-    CHECK_EQUAL(fates, account->packets, faults, account->fates[SPT_MALFORMED]);
-}
-
 static inline spt_received_heap *get_heap_of(spt_recv_stream *stream)
 {
     spt_received_heap *heap;
     REQUIRE(spt_recv_stream_get(stream, LONG_NS, &heap) == SPT_OK);
     return heap;
+}
+
+/* Instead of a heap there is this. */
+static inline spt_status get_none_of(spt_recv_stream *stream, int64_t timeout_ns)
+{
+    spt_received_heap *none;
+    spt_status status = spt_recv_stream_get(stream, timeout_ns, &none);
+    REQUIRE(status != SPT_OK);
+    return status;
 }
 
 /* Take all heaps of a stream, each waited for so long; returns how many are whole, and what there
@@ -171,11 +180,27 @@ static inline size_t take_all_heaps(spt_recv_stream *stream)
     return n;
 }
 
+static inline void *get_all_heaps(void *stream)
+{
+    (void)take_all_heaps(stream);
+    return NULL;
+}
+
+/* What is said to have arrived of a heap are its bytes. */
+static inline void check_payload(const spt_received_heap *heap)
+{
+    uint64_t in_ranges = 0;
+    for (size_t i = 0; i < heap->n_ranges; i++)
+        for (uint64_t at = heap->ranges[i].begin; at < heap->ranges[i].end; at++, in_ranges++)
+            CHECK_EQUAL(heap->payload[at], byte_of(heap->cnt, at));
+    CHECK_EQUAL(in_ranges, heap->received_length);
+}
+
 static inline spt_recv_stats stats_of(spt_recv_stream *stream)
 {
     spt_recv_stats now;
     spt_recv_stream_stats(stream, &now);
-    check_account(&now.account);
+    CHECK(account_adds_up(&now.account));
     return now;
 }
 

@@ -3,7 +3,6 @@
  * byte, as the descriptions of the formats have it, and received. */
 #define CHECK_AFTER end
 
-#include "make_packet.h"
 #include "support.h"
 
 #include <errno.h>

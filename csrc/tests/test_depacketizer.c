@@ -4,20 +4,15 @@
 
 #include "counted.h"
 #include "failing.h"
-#include "make_packet.h"
 
 static made_packet made;
 static spt_depacketizer *d; /* of the test */
 
-/* Every packet and every heap is in the account once. */
 static spt_account account(void)
 {
     spt_account a;
     spt_depacketizer_account(d, &a);
-    check_account(&a);
-    CHECK_EQUAL(a.heaps_complete + a.heaps_evicted + a.heaps_flushed + a.heaps_dropped +
-                    a.heaps_live,
-                a.heaps_begun);
+    CHECK(account_adds_up(&a));
     return a;
 }
 
@@ -103,16 +98,6 @@ typedef struct outcome {
     spt_heap_state state;
     uint64_t received;
 } outcome;
-
-/* What is said to have arrived of a heap are its bytes. */
-static void check_payload(const spt_received_heap *heap)
-{
-    uint64_t in_ranges = 0;
-    for (size_t i = 0; i < heap->n_ranges; i++)
-        for (uint64_t at = heap->ranges[i].begin; at < heap->ranges[i].end; at++, in_ranges++)
-            CHECK_EQUAL(heap->payload[at], byte_of(heap->cnt, at));
-    CHECK_EQUAL(in_ranges, heap->received_length);
-}
 
 /* CHECK_NEXT({cnt, state, received}, ...): the next heaps are these, they went so, and what has
  * arrived of them are their bytes. */

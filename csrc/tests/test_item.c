@@ -2,7 +2,6 @@
 /* Owns the tests of item.c: flavours, ids, and the bytes of descriptors. */
 #include "../src/item.h"
 
-#include "make_packet.h"
 #include "support.h"
 
 TEST(address_bits_are_multiples_of_8_from_8_to_56)

@@ -2,7 +2,6 @@
 /* Owns the tests of packetizer.c: the bytes of packets, worked out by hand. */
 #include "../src/heap.h"
 #include "../src/wire.h"
-#include "make_packet.h"
 #include "reader.h"
 #include "support.h"
 

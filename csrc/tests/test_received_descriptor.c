@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of received_descriptor.c: what senders write, by hand, and what strangers do. */
 #include "../src/item.h"
-#include "make_packet.h"
 #include "support.h"
 
 static const spt_field fields[] = {{'u', 12}, {'f', 32}};

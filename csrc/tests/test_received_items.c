@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of received_items.c: pointers written by hand, and items that they stand for. */
-#include "make_packet.h"
 #include "support.h"
 
 enum { ROOM = 16 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the tests of received_packet.c: packets written byte by byte, whole, cut, and that lie. */
-#include "make_packet.h"
 #include "support.h"
 
 static made_packet made;

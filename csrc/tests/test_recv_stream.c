@@ -4,7 +4,6 @@
 #define CHECK_AFTER end
 
 #include "counted.h"
-#include "make_packet.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,10 +32,10 @@ static void end(void)
     end_fd(&listening);
 }
 
-static void begin_receiver(spt_recv_config config)
+static void begin_receiver(const spt_recv_config *config)
 {
     END(spt_recv_stream, receiver);
-    receiver = NEW(spt_recv_stream_create(check_case == 0 ? pool : NULL, &config, NULL));
+    receiver = NEW(spt_recv_stream_create(check_case == 0 ? pool : NULL, config, NULL));
 }
 
 static void begin(size_t n_threads)
@@ -44,33 +43,27 @@ static void begin(size_t n_threads)
     end();
     pool = new_pool(n_threads);
     heap = new_heap_of(value, SIZE);
-    begin_receiver((spt_recv_config)SPT_RECV_CONFIG_DEFAULT);
+    begin_receiver(RECV_CONFIG());
 }
 
 /* A receiver that listens, in so many readers, and a sender to it. */
-static void begin_udp(size_t n_threads, spt_recv_config how, size_t packet_size, int readers)
+static void begin_udp(size_t n_threads, const spt_recv_config *how, size_t packet_size, int readers)
 {
     begin(n_threads);
     begin_receiver(how);
     listening = listen_on_loopback(&port, 1 << 22);
     for (int i = 0; i < readers; i++)
         REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, NULL, NULL) == SPT_OK);
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.max_packet_size = packet_size;
     spt_endpoint endpoint = {"127.0.0.1", port};
-    sender = NEW(spt_stream_create_udp(pool, &endpoint, 1, &config, NULL, NULL));
-}
-
-static void fill(uint64_t cnt)
-{
-    for (size_t i = 0; i < SIZE; i++)
-        value[i] = byte_of(cnt, i);
+    const spt_stream_config *config = STREAM_CONFIG(its.max_packet_size = packet_size);
+    sender = NEW(spt_stream_create_udp(pool, &endpoint, 1, config, NULL, NULL));
 }
 
 static void send_heaps(uint64_t first, uint64_t last)
 {
     for (uint64_t cnt = first; cnt <= last; cnt++) {
-        fill(cnt);
+        for (size_t i = 0; i < SIZE; i++)
+            value[i] = byte_of(cnt, i);
         send_and_wait(sender, heap, (int64_t)cnt);
     }
 }
@@ -93,10 +86,8 @@ static void add_memory(size_t n)
 
 static void check_heap(const spt_received_heap *got, uint64_t cnt)
 {
-    CHECK_EQUAL(got->cnt, cnt, got->state, SPT_HEAP_COMPLETE);
-    REQUIRE(got->length == SIZE);
-    fill(cnt);
-    CHECK_BYTES(got->payload, value, SIZE);
+    CHECK_EQUAL(got->cnt, cnt, got->state, SPT_HEAP_COMPLETE, got->length, SIZE);
+    check_payload(got);
 }
 
 /* The next heaps are these. */
@@ -117,13 +108,9 @@ static uint64_t begin_reading(void)
     return check_case == 1;
 }
 
-/* Instead of a heap there is this. */
 static spt_status get_none(int64_t timeout_ns)
 {
-    spt_received_heap *none;
-    spt_status status = spt_recv_stream_get(receiver, timeout_ns, &none);
-    REQUIRE(status != SPT_OK);
-    return status;
+    return get_none_of(receiver, timeout_ns);
 }
 
 static spt_recv_stats stats(void)
@@ -131,22 +118,14 @@ static spt_recv_stats stats(void)
     return stats_of(receiver);
 }
 
-static spt_recv_config dropping(void)
-{
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    config.drop_when_full = true;
-    return config;
-}
-
 /* ---- One after the other --------------------------------------------------------------------- */
 
 TEST(what_is_sent_is_received_with_and_without_offload)
 {
     for (int gro = 0; gro < 2; gro++) {
-        begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 1472, 0);
-        spt_receive_config config = SPT_RECEIVE_CONFIG_DEFAULT;
-        config.gro = gro;
-        REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, &config, NULL) == SPT_OK);
+        begin_udp(1, RECV_CONFIG(), 1472, 0);
+        const spt_receive_config *how = RECEIVE_CONFIG(its.gro = gro);
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, how, NULL) == SPT_OK);
         end_fd(&listening); /* it has been duplicated */
         for (uint64_t cnt = 1; cnt <= HEAPS; cnt++) {
             send_heaps(cnt, cnt);
@@ -166,7 +145,7 @@ TEST(what_is_sent_is_received_with_and_without_offload)
 TEST(a_full_ring_is_waited_for_and_what_was_read_is_received_or_counted)
 {
     for (int stopped = 0; stopped < 2; stopped++) {
-        begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 0);
+        begin_udp(1, RECV_CONFIG(), 9000, 0);
         send_heaps(1, 20); /* before anybody reads: many come with a call, and the ring has 4 */
         REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, NULL, NULL) == SPT_OK);
         uint64_t n = begin_reading();
@@ -182,11 +161,10 @@ TEST(a_full_ring_is_waited_for_and_what_was_read_is_received_or_counted)
     }
 }
 
-TEST(a_full_ring_can_drop_and_says_how_many)
+/* Without a thread nothing is read while the ring is full. */
+TEST_ONCE(a_full_ring_can_drop_and_says_how_many)
 {
-    if (check_case == 1)
-        return; /* nothing is read while the ring is full */
-    begin_udp(1, dropping(), 9000, 1);
+    begin_udp(1, RECV_CONFIG(its.drop_when_full = true), 9000, 1);
     send_heaps(1, 20);
     while (stats().account.heaps_complete < 20)
         continue;
@@ -210,9 +188,7 @@ TEST(a_heap_that_is_cut_off_is_incomplete_or_dropped_and_counted)
 {
     begin_memory(30);
     for (int dropped = 0; dropped < 2; dropped++) {
-        spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-        config.contiguous_only = dropped;
-        begin_receiver(config);
+        begin_receiver(RECV_CONFIG(its.contiguous_only = dropped));
         add_memory(n_bytes - 49 - 8 - 1472);
         check_heaps(1, 29);
         if (!dropped) {
@@ -231,11 +207,10 @@ TEST(a_heap_that_is_cut_off_is_incomplete_or_dropped_and_counted)
 
 TEST(a_stream_that_is_to_be_started_reads_nothing_before)
 {
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
+    const spt_recv_config *to_be_started = RECV_CONFIG(its.explicit_start = true);
     spt_error err = {0};
-    config.explicit_start = true;
     begin_memory(3);
-    begin_receiver(config);
+    begin_receiver(to_be_started);
     add_memory(n_bytes);
     CHECK_EQUAL(get_none(10000000), SPT_PENDING);
     CHECK_EQUAL(spt_recv_stream_start(receiver, NULL), SPT_OK);
@@ -243,16 +218,16 @@ TEST(a_stream_that_is_to_be_started_reads_nothing_before)
     CHECK_EQUAL(get_none(LONG_NS), SPT_DONE, spt_recv_stream_start(receiver, &err),
                 SPT_ERR_STOPPED);
 
-    begin_receiver(config); /* one that is never started, and one too late */
+    begin_receiver(to_be_started); /* one that is never started, and one too late */
     REQUIRE(spt_recv_stream_start(receiver, NULL) == SPT_OK);
     CHECK_EQUAL(spt_recv_stream_add_memory(receiver, bytes, n_bytes, &err), SPT_ERR_BUSY);
-    begin_receiver(config);
+    begin_receiver(to_be_started);
     add_memory(n_bytes);
 }
 
 TEST(the_descriptor_is_readable_while_there_is_something_to_get)
 {
-    begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
+    begin_udp(1, RECV_CONFIG(), 9000, 1);
     int fd = spt_recv_stream_fd(receiver);
     CHECK_EQUAL(get_none(0), SPT_PENDING, is_readable(fd, 0), false);
     CHECK_EQUAL(spt_recv_stream_fd(receiver), fd, is_readable(fd, 0), false); /* asked again */
@@ -270,7 +245,7 @@ TEST(the_descriptor_is_readable_while_there_is_something_to_get)
 
 TEST(how_long_nobody_read_is_counted_but_for_when_an_event_loop_would)
 {
-    begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
+    begin_udp(1, RECV_CONFIG(), 9000, 1);
     CHECK_EQUAL(stats().longest_unread_ns, 0);
     send_heaps(1, 1);
     check_heaps(1, 1);
@@ -280,7 +255,7 @@ TEST(how_long_nobody_read_is_counted_but_for_when_an_event_loop_would)
     spt_recv_stream_stop(receiver);
     CHECK_EQUAL(stats().longest_unread_ns > before, check_case == 1);
 
-    begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
+    begin_udp(1, RECV_CONFIG(), 9000, 1);
     int fd = spt_recv_stream_fd(receiver);
     CHECK_EQUAL(get_none(0), SPT_PENDING);
     before = stats().longest_unread_ns;
@@ -293,11 +268,9 @@ TEST(a_datagram_that_is_too_long_or_no_packet_is_counted)
     static const uint8_t datagram[3000] = {0x53, 4};
     static const size_t sizes[] = {0, 1, 100, 101, 3000};
     for (int gro = 0; gro < 2; gro++) {
-        begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 0);
-        spt_receive_config config = SPT_RECEIVE_CONFIG_DEFAULT;
-        config.max_size = 100;
-        config.gro = gro;
-        REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, &config, NULL) == SPT_OK);
+        begin_udp(1, RECV_CONFIG(), 9000, 0);
+        const spt_receive_config *how = RECEIVE_CONFIG(its.max_size = 100, its.gro = gro);
+        REQUIRE(spt_recv_stream_add_udp_socket(receiver, listening, how, NULL) == SPT_OK);
         OWN_FD int out = connect_to_loopback(port);
         for (int i = 0; i < 5; i++)
             REQUIRE(send(out, datagram, sizes[i], 0) >= 0);
@@ -339,28 +312,24 @@ TEST(what_cannot_be_is_refused_in_words)
 {
     static const spt_endpoint nowhere[] = {{"no such host", 8888}, {"", 70000}, {"", -1}};
     static const spt_endpoint any = {"", 0};
-    spt_receive_config no_size = SPT_RECEIVE_CONFIG_DEFAULT;
-    no_size.max_size = 0;
     begin(1);
     for (int i = 0; i < 3; i++)
         CHECK_REFUSED(SPT_ERR_ARGUMENT, "",
                       spt_recv_stream_add_udp(receiver, &nowhere[i], NULL, &err));
-    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_add_udp(receiver, &any, &no_size, &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "",
+                  spt_recv_stream_add_udp(receiver, &any, RECEIVE_CONFIG(its.max_size = 0), &err));
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_add_udp_socket(receiver, -1, NULL, &err));
     OWN_FD int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     CHECK_REFUSED(SPT_ERR_SYSTEM, "", spt_recv_stream_add_udp_socket(receiver, file, NULL, &err));
-    spt_recv_config no_ring = SPT_RECV_CONFIG_DEFAULT, no_heaps = no_ring;
-    no_ring.ring_heaps = 0;
-    no_heaps.heaps.max_heaps = 0;
-    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_create(pool, &no_ring, &err));
-    CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_recv_stream_create(pool, &no_heaps, &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "",
+                  spt_recv_stream_create(pool, RECV_CONFIG(its.ring_heaps = 0), &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "",
+                  spt_recv_stream_create(pool, RECV_CONFIG(its.heaps.max_heaps = 0), &err));
 }
 
-TEST(a_stream_ends_with_its_pool_and_says_so_to_who_waits)
+TEST_ONCE(a_stream_ends_with_its_pool_and_says_so_to_who_waits)
 {
-    if (check_case == 1)
-        return; /* it has none */
-    begin_udp(1, (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 9000, 1);
+    begin_udp(1, RECV_CONFIG(), 9000, 1);
     spt_thread_pool_stop(pool);
     CHECK_EQUAL(get_none(-1), SPT_DONE);
 }
@@ -388,12 +357,6 @@ TEST(waiting_ends_with_a_signal_and_with_its_time)
 }
 
 /* ---- All at once, for the sanitizers to watch ------------------------------------------------ */
-
-static void *get_all(void *none)
-{
-    (void)take_all_heaps(receiver);
-    return none;
-}
 
 enum { MANY = 10000, GETTERS = 4 };
 
@@ -462,13 +425,13 @@ static void *add_until_stopped(void *none)
 TEST(threads_that_stop_a_stream_at_any_moment_all_wait_until_it_is)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        begin_udp(2, round % 2 ? dropping() : (spt_recv_config)SPT_RECV_CONFIG_DEFAULT, 1472, 8);
+        begin_udp(2, RECV_CONFIG(its.drop_when_full = round % 2), 1472, 8);
         pthread_barrier_init(&at_once, NULL, 5);
-        void *(*const run[])(void *) = {get_all,      get_all,      add_until_stopped,
-                                        stop_at_once, stop_at_once, stop_at_once};
+        void *(*const run[])(void *) = {get_all_heaps, get_all_heaps, add_until_stopped,
+                                        stop_at_once,  stop_at_once,  stop_at_once};
         pthread_t threads[LENGTH(run)];
         for (size_t i = 0; i < LENGTH(run); i++)
-            threads[i] = start_thread(run[i], NULL);
+            threads[i] = start_thread(run[i], receiver);
         for (int i = 0; i <= round % 10; i++) {
             send_and_wait(sender, heap, -1);
             (void)stats();
@@ -515,7 +478,7 @@ static void *look_at_counts(void *none)
 TEST(the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped)
 {
     for (int round = 0; round < ROUNDS; round++) {
-        begin_udp(1, dropping(), 9000, READERS);
+        begin_udp(1, RECV_CONFIG(its.drop_when_full = true), 9000, READERS);
         send_heaps(1, 1);
         while (begin_reading() == 0 && stats().account.heaps_complete == 0)
             continue;
@@ -548,18 +511,14 @@ static void begin_counted(size_t ring_heaps, bool each_in_turn)
     memset(&counted, 0, sizeof(counted));
     in_turn = each_in_turn;
     returned = 0;
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    config.heaps.memory = (spt_heap_memory){&counted, get_in_turn, put_counted};
-    config.ring_heaps = ring_heaps;
+    spt_heap_memory memory = {&counted, get_in_turn, put_counted};
     begin_memory(4);
-    begin_receiver(config);
+    begin_receiver(RECV_CONFIG(its.heaps.memory = memory, its.ring_heaps = ring_heaps));
     add_memory(n_bytes);
 }
 
-TEST(heaps_are_got_and_used_again_while_a_worker_is_in_the_middle_of_the_next)
+TEST_ONCE(heaps_are_got_and_used_again_while_a_worker_is_in_the_middle_of_the_next)
 {
-    if (check_case == 1)
-        return; /* there is no worker */
     for (size_t room = 1; room <= 4; room += 3) {
         begin_counted(room, true);
         for (int i = 1; i <= 4; i++) {
@@ -574,8 +533,7 @@ TEST(heaps_are_got_and_used_again_while_a_worker_is_in_the_middle_of_the_next)
         }
         CHECK_EQUAL(get_none(LONG_NS), SPT_DONE);
         END(spt_recv_stream, receiver);
-        CHECK_EQUAL(counted.most_away,
-                    2); /* the one before is put back when the next is finished */
+        CHECK_EQUAL(counted.most_away, 2); /* one is put back when the next is finished */
     }
 }
 
