@@ -11,13 +11,10 @@ TEST(a_running_stream_allocates_nothing)
 {
     static uint8_t value[5000];
     OWN(spt_heap) heap = new_heap_of(value, sizeof(value));
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.max_heaps = STATES;
-    config.timeline = 10;
-    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
+    const spt_stream_config *config = STREAM_CONFIG(its.max_heaps = STATES, its.timeline = 10);
     spt_endpoint nobody = {"127.0.0.1", 9};
     pool = new_pool(1);
-    OWN(spt_stream) stream = NEW(spt_stream_create_udp(pool, &nobody, 1, &config, &udp, NULL));
+    OWN(spt_stream) stream = NEW(spt_stream_create_udp(pool, &nobody, 1, config, NULL, NULL));
 
     spt_completion sent[STATES] = {0};
     long before = allocations;
@@ -42,9 +39,8 @@ TEST(a_running_stream_of_chunks_allocates_nothing)
             append_half(&packets, n, 0);
     }
     spt_chunk_config how = chunks_by_timestamp(1);
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    config.heaps.allow_out_of_order = true;
-    OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
+    const spt_recv_config *config = RECV_CONFIG(its.heaps.allow_out_of_order = true);
+    OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create_chunks(pool, config, &how, NULL));
     receive_from(stream, &packets);
     long before = 0;
     for (int64_t id = 0; id < N / HEAPS; id++) {

@@ -36,9 +36,8 @@ static void finish(void)
 
 static spt_recv_stream *add_member(size_t max_chunks, spt_error *err)
 {
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_chunk_config how = chunks_by_timestamp(max_chunks);
-    return spt_chunk_group_add(group, reads, &config, &how, err);
+    return spt_chunk_group_add(group, reads, RECV_CONFIG(), &how, err);
 }
 
 static void begin(int n_members, size_t n_chunks, size_t room, size_t max_chunks)
@@ -300,11 +299,10 @@ TEST(what_cannot_be_is_refused_in_words)
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "at most the group's 2", add_member(3, &err));
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "max_chunks", add_member(0, &err));
     OWN(spt_thread_pool) small = new_pool(1);
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_chunk_config how = chunks_by_timestamp(1);
-    members[1] = NEW(spt_chunk_group_add(group, small, &config, &how, NULL));
+    members[1] = NEW(spt_chunk_group_add(group, small, RECV_CONFIG(), &how, NULL));
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "1 threads for 2 streams",
-                  spt_chunk_group_add(group, small, &config, &how, &err));
+                  spt_chunk_group_add(group, small, RECV_CONFIG(), &how, &err));
     add_socket(members[0], 0, 1);
     CHECK_REFUSED(SPT_ERR_BUSY, "before the first reader", add_member(1, &err));
     END(spt_chunk_group, group);

@@ -83,8 +83,7 @@ static spt_recv_stream *new_stream(setup with, spt_chunk_ring *to)
 {
     static const uint64_t items[] = {TIMESTAMP, SPT_ID_HEAP_LENGTH};
     static const bool is_maximum[] = {false, true};
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    config.heaps.allow_out_of_order = with.any_order;
+    const spt_recv_config *config = RECV_CONFIG(its.heaps.allow_out_of_order = with.any_order);
     spt_chunk_config how = {
         .place = place,
         .place_user = &said,
@@ -99,7 +98,7 @@ static spt_recv_stream *new_stream(setup with, spt_chunk_ring *to)
         .data_ring = to,
         .free_ring = free_ring,
     };
-    return NEW(spt_recv_stream_create_chunks(reads, &config, &how, NULL));
+    return NEW(spt_recv_stream_create_chunks(reads, config, &how, NULL));
 }
 
 static void begin(setup with)
@@ -342,8 +341,7 @@ TEST(a_ring_that_is_stopped_ends_the_stream_and_all_chunks_are_in_the_rings)
         spt_chunk_ring_stop(which == 0 ? data_ring : free_ring);
         append_heaps(0, 8 * HEAPS);
         receive();
-        spt_received_heap *none;
-        CHECK_EQUAL(spt_recv_stream_get(stream, LONG_NS, &none), SPT_DONE);
+        CHECK_EQUAL(get_none_of(stream, LONG_NS), SPT_DONE);
         CHECK_EQUAL(spt_chunk_ring_size(data_ring), which == 0 ? 0 : 3);
         CHECK_EQUAL(spt_chunk_ring_size(free_ring), which == 0 ? 3 : 0);
         (void)account();
@@ -555,7 +553,6 @@ TEST(a_heap_that_waits_and_finds_no_memory_then_leaves_no_place_to_the_next)
 TEST_ONCE(what_cannot_be_is_refused_in_words)
 {
     begin(plenty);
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     for (int i = 0; i < 5; i++) {
         spt_chunk_config how = {0};
         how.place = i == 0 ? NULL : place;
@@ -563,6 +560,6 @@ TEST_ONCE(what_cannot_be_is_refused_in_words)
         how.data_ring = i == 3 ? NULL : data_ring;
         how.free_ring = i == 4 ? NULL : free_ring;
         CHECK_REFUSED(SPT_ERR_ARGUMENT, "",
-                      spt_recv_stream_create_chunks(NULL, &config, &how, &err));
+                      spt_recv_stream_create_chunks(NULL, RECV_CONFIG(), &how, &err));
     }
 }

@@ -90,13 +90,11 @@ static bool send_heaps(spt_stream *stream, spt_heap *heap)
 
 static void send_into_memory(void)
 {
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.timeline = 10;
     spt_thread_pool *pool;
     spt_stream *stream;
     OWN(spt_heap) heap = make_heap();
     MADE(pool, spt_thread_pool_create(2, NULL, 0, &err));
-    MADE(stream, spt_stream_create_memory(pool, &config, &err));
+    MADE(stream, spt_stream_create_memory(pool, STREAM_CONFIG(its.timeline = 10), &err));
     bool good = send_heaps(stream, heap);
     if (!good) /* there was no memory to collect a packet in */
         CHECK(has_failed());
@@ -123,21 +121,19 @@ TEST(what_is_sent_is_the_same_whichever_allocation_fails)
 
 TEST_SHORT(what_is_sent_in_the_process_is_counted_whichever_allocation_fails)
 {
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     spt_inproc_queue *queue;
     spt_stream *stream;
     spt_recv_stream *receiver;
-    spt_recv_config how = SPT_RECV_CONFIG_DEFAULT;
     OWN(spt_heap) heap = make_heap();
     MADE(queue, spt_inproc_queue_create(0, 0, &err));
     DONE(spt_inproc_queue_add_packet(queue, "no packet", 9, &err));
-    MADE(stream, spt_stream_create_inproc(NULL, &queue, 1, &config, &err));
+    MADE(stream, spt_stream_create_inproc(NULL, &queue, 1, STREAM_CONFIG(), &err));
     if (!send_heaps(stream, heap)) /* there was no memory for a packet, which is not there */
         CHECK(has_failed());
     spt_stats stats = stats_of_sender(stream);
     spt_stream_destroy(stream);
     spt_inproc_queue_stop(queue);
-    MADE(receiver, spt_recv_stream_create(NULL, &how, &err));
+    MADE(receiver, spt_recv_stream_create(NULL, RECV_CONFIG(), &err));
     DONE(spt_recv_stream_add_inproc(receiver, queue, &err));
     spt_inproc_queue_destroy(queue);
     (void)take_all_heaps(receiver);
@@ -147,23 +143,20 @@ TEST_SHORT(what_is_sent_in_the_process_is_counted_whichever_allocation_fails)
 
 TEST_SHORT(streams_to_sockets_are_made_whichever_allocation_fails)
 {
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     spt_endpoint to[] = {{"127.0.0.1", 9}, {"127.0.0.1", 10}};
     OWN(spt_heap) heap = make_heap();
     spt_stream *stream; /* which has no thread */
     for (int zero_copy = 0; zero_copy < 2; zero_copy++) {
-        spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
-        config.poll = true;
-        udp.zero_copy = zero_copy;
-        MADE(stream, spt_stream_create_udp(NULL, to, LENGTH(to), &config, &udp, &err));
+        const spt_udp_config *udp = UDP_CONFIG(its.zero_copy = zero_copy);
+        const spt_stream_config *polled = STREAM_CONFIG(its.poll = true);
+        MADE(stream, spt_stream_create_udp(NULL, to, LENGTH(to), polled, udp, &err));
         spt_completion done = {0};
         REQUIRE(spt_stream_send_heap(stream, heap, &done, NULL) == SPT_OK);
         CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
         spt_stream_destroy(stream);
     }
-    config.poll = false;
     OWN_FD int listening = listen_for_connections(&to[0].port, 2 * TRIES);
-    MADE(stream, spt_stream_create_tcp(NULL, to, &config, NULL, &err));
+    MADE(stream, spt_stream_create_tcp(NULL, to, STREAM_CONFIG(), NULL, &err));
     CHECK(send_heaps(stream, heap));
     spt_stream_destroy(stream);
 }
@@ -194,10 +187,9 @@ TEST_SHORT(what_is_received_is_whole_whichever_allocation_fails)
     spt_memory_pool_config buffers = {
         .lower = 1, .upper = 2 * SIZE, .max_free = 20, .initial = 2, .low_water = 2};
     MADE(pool, spt_memory_pool_create(threads, &buffers, &err));
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    config.heaps.memory = spt_memory_pool_memory(pool);
-    config.heaps.allow_out_of_order = true;
-    MADE(stream, spt_recv_stream_create(threads, &config, &err));
+    const spt_recv_config *config = RECV_CONFIG(its.heaps.memory = spt_memory_pool_memory(pool),
+                                                its.heaps.allow_out_of_order = true);
+    MADE(stream, spt_recv_stream_create(threads, config, &err));
     DONE(spt_recv_stream_add_memory(stream, wanted, n_wanted, &err));
     get_all(stream);
     END(spt_recv_stream, stream);
@@ -208,12 +200,11 @@ TEST_SHORT(what_is_received_is_whole_whichever_allocation_fails)
 
 TEST_SHORT(what_comes_through_a_connection_is_whole_whichever_allocation_fails)
 {
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
+    const spt_recv_config *config = RECV_CONFIG(its.heaps.allow_out_of_order = true);
     OWN(spt_recv_stream) stream = NULL;
     int port;
-    config.heaps.allow_out_of_order = true;
     OWN_FD int listening = listen_for_connections(&port, 1);
-    MADE(stream, spt_recv_stream_create(NULL, &config, &err));
+    MADE(stream, spt_recv_stream_create(NULL, config, &err));
     DONE(spt_recv_stream_add_tcp_socket(stream, listening, NULL, &err));
     int fd = connect_as(SOCK_STREAM, port);
     REQUIRE(send(fd, wanted, n_wanted, 0) == (ssize_t)n_wanted);
@@ -233,14 +224,13 @@ TEST_SHORT(receivers_of_chunks_are_made_whichever_allocation_fails)
     OWN(spt_chunk_ring) free_ring = NULL;
     OWN(spt_recv_stream) stream = NULL;
     spt_chunk_config how = {.place = refuse, .max_chunks = 2, .max_heap_extra = 8, .n_stats = 1};
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     spt_endpoint any = {"127.0.0.1", 0};
     MADE(pool, spt_thread_pool_create(1, NULL, 0, &err));
     MADE(data_ring, spt_chunk_ring_create(2, &err));
     MADE(free_ring, spt_chunk_ring_create(2, &err));
     how.data_ring = data_ring;
     how.free_ring = free_ring;
-    MADE(stream, spt_recv_stream_create_chunks(pool, &config, &how, &err));
+    MADE(stream, spt_recv_stream_create_chunks(pool, RECV_CONFIG(), &how, &err));
     DONE(spt_recv_stream_add_udp(stream, &any, NULL, &err));
     CHECK(spt_recv_stream_port(stream) > 0);
 }

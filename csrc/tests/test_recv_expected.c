@@ -3,7 +3,6 @@
  * Owns the tests of packets that are read to where they are expected to belong: whatever comes
  * instead, heaps and account are those of the same packets one after the other.
  */
-#include "make_packet.h"
 #include "support.h"
 
 #include <netinet/udp.h>
@@ -141,7 +140,7 @@ static void check_same_heaps(spt_recv_stream *sent, spt_recv_stream *apart)
         spt_recv_stream_return(sent, one);
         spt_recv_stream_return(apart, other);
     }
-    CHECK_EQUAL(spt_recv_stream_get(apart, LONG_NS, &other), SPT_DONE);
+    CHECK_EQUAL(get_none_of(apart, LONG_NS), SPT_DONE);
 }
 
 /* ---- Tests ----------------------------------------------------------------------------------- */
@@ -151,12 +150,10 @@ TEST(heaps_are_those_of_the_same_packets_one_after_the_other)
     OWN(spt_thread_pool) pool = new_pool(1);
     uint64_t in_place = 0;
     for (int run = 0; run < RUNS; run++) {
-        spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-        config.heaps.allow_out_of_order = any(2);
-        config.contiguous_only = false;
-        config.ring_heaps = 100;
-        OWN(spt_recv_stream) sent = NEW(spt_recv_stream_create(pool, &config, NULL));
-        OWN(spt_recv_stream) apart = NEW(spt_recv_stream_create(pool, &config, NULL));
+        const spt_recv_config *config =
+            RECV_CONFIG(its.heaps.allow_out_of_order = any(2), its.ring_heaps = 100);
+        OWN(spt_recv_stream) sent = NEW(spt_recv_stream_create(pool, config, NULL));
+        OWN(spt_recv_stream) apart = NEW(spt_recv_stream_create(pool, config, NULL));
         make_all();
         in_place += send_all(sent);
         REQUIRE(spt_recv_stream_add_memory(apart, all.bytes, all.at[all.n], NULL) == SPT_OK);
@@ -197,8 +194,7 @@ TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
         OWN(spt_chunk_ring) empty = NEW(spt_chunk_ring_create(1, NULL));
         spt_chunk chunk = make_chunk(2 * length, 2 * IN_HEAP, 1);
         put_chunk(empty, &chunk);
-        spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-        config.heaps.allow_out_of_order = true;
+        const spt_recv_config *config = RECV_CONFIG(its.heaps.allow_out_of_order = true);
         spt_chunk_config how = {
             .place = place,
             .items = &(uint64_t){SPT_ID_HEAP_CNT},
@@ -208,7 +204,7 @@ TEST(what_is_marked_is_not_written_over_by_what_was_not_expected)
             .data_ring = full,
             .free_ring = empty,
         };
-        OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create_chunks(pool, &config, &how, NULL));
+        OWN(spt_recv_stream) stream = NEW(spt_recv_stream_create_chunks(pool, config, &how, NULL));
         OWN_FD int from = connect_to(stream);
         send_part(from, stream, 1, 0, 10);
         send_part(from, stream, 1, 10, 20);

@@ -7,7 +7,7 @@
 
 #include "support.h"
 
-enum { SOCKETS = 2, FLOWS = 32, SIZE = 5000, PACKET = 1472, SMALL = 4096 };
+enum { SOCKETS = 2, FLOWS = 32, SIZE = 5000, SMALL = 4096 };
 
 static spt_recv_stream *receivers[SOCKETS];
 static spt_stream *senders[FLOWS];
@@ -27,11 +27,10 @@ static void end(void)
 static spt_status listen_at(spt_recv_stream *receiver, const char *host, bool reuse_port,
                             size_t buffer_size, spt_error *err)
 {
-    spt_receive_config config = SPT_RECEIVE_CONFIG_DEFAULT;
     shared.host = host;
-    config.reuse_port = reuse_port;
-    config.buffer_size = buffer_size;
-    return spt_recv_stream_add_udp(receiver, &shared, &config, err);
+    return spt_recv_stream_add_udp(
+        receiver, &shared,
+        RECEIVE_CONFIG(its.reuse_port = reuse_port, its.buffer_size = buffer_size), err);
 }
 
 /* Receivers without a thread: what comes to a socket stays there until the test looks. The last one
@@ -47,10 +46,8 @@ static void begin(size_t last_buffer)
         REQUIRE(listen_at(receivers[i], "127.0.0.1", true, buffer, NULL) == SPT_OK);
         shared.port = spt_recv_stream_port(receivers[i]);
     }
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.max_packet_size = PACKET;
     for (uint64_t i = 0; i < FLOWS; i++) {
-        senders[i] = NEW(spt_stream_create_udp(NULL, &shared, 1, &config, NULL, NULL));
+        senders[i] = NEW(spt_stream_create_udp(NULL, &shared, 1, STREAM_CONFIG(), NULL, NULL));
         REQUIRE(spt_stream_set_cnt_sequence(senders[i], i, FLOWS, NULL) == SPT_OK);
     }
 }
@@ -117,10 +114,9 @@ TEST(a_stream_that_has_ended_by_itself_keeps_its_flows)
 {
     begin(0);
     spt_stream *flow = flow_to(0);
-    spt_received_heap *none;
     uint64_t before = stats_of(receivers[1]).sockets.datagrams;
     REQUIRE(spt_stream_send_end(flow, NULL, NULL) == SPT_OK);
-    CHECK_EQUAL(spt_recv_stream_get(receivers[0], -1, &none), SPT_DONE);
+    CHECK_EQUAL(get_none_of(receivers[0], -1), SPT_DONE);
     send_and_wait(flow, heap, -1); /* nobody reads it, */
     CHECK_EQUAL(take(receivers[1]), 0, stats_of(receivers[1]).sockets.datagrams, before);
     spt_recv_stream_stop(receivers[0]);

@@ -93,28 +93,24 @@ static bool made(bool it)
 
 static bool make_receiver(void)
 {
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    spt_receive_config how = SPT_RECEIVE_CONFIG_DEFAULT;
     spt_endpoint any = {host, 0};
-    config.ring_heaps = HEAPS;
-    how.interface_address = interface;
-    how.interface_index = interface_index;
+    const spt_recv_config *config = RECV_CONFIG(its.ring_heaps = HEAPS);
+    const spt_receive_config *how =
+        RECEIVE_CONFIG(its.interface_address = interface, its.interface_index = interface_index);
     return made((pool = spt_thread_pool_create(1, NULL, 0, &err)) != NULL) &&
-           made((receiver = spt_recv_stream_create(pool, &config, &err)) != NULL) &&
-           made(spt_recv_stream_add_udp(receiver, &any, &how, &err) == SPT_OK);
+           made((receiver = spt_recv_stream_create(pool, config, &err)) != NULL) &&
+           made(spt_recv_stream_add_udp(receiver, &any, how, &err) == SPT_OK);
 }
 
 static bool make_sender(void)
 {
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
     spt_endpoint there = {host, spt_recv_stream_port(receiver)};
-    config.max_packet_size = PACKET;
-    config.max_heaps = HEAPS;
-    udp.zero_copy = zero_copy;
-    udp.interface_address = interface;
-    udp.interface_index = interface_index;
-    sender = spt_stream_create_udp(threads ? pool : NULL, &there, 1, &config, &udp, &err);
+    const spt_stream_config *config =
+        STREAM_CONFIG(its.max_packet_size = PACKET, its.max_heaps = HEAPS);
+    const spt_udp_config *udp =
+        UDP_CONFIG(its.zero_copy = zero_copy, its.interface_address = interface,
+                   its.interface_index = interface_index);
+    sender = spt_stream_create_udp(threads ? pool : NULL, &there, 1, config, udp, &err);
     return made(sender != NULL);
 }
 
@@ -267,8 +263,7 @@ TEST(a_receiver_whose_socket_is_shut_down_ends_and_says_so)
     receiver = new_receiver(pool);
     REQUIRE(spt_recv_stream_add_udp_socket(receiver, given, NULL, NULL) == SPT_OK);
     (void)shutdown(given, SHUT_RD); /* says that it is not connected, and does it */
-    spt_received_heap *heap;
-    CHECK_EQUAL(spt_recv_stream_get(receiver, -1, &heap), SPT_DONE);
+    CHECK_EQUAL(get_none_of(receiver, -1), SPT_DONE);
     CHECK_EQUAL(stats_of(receiver).sys_errno, ESHUTDOWN);
     end();
 }
@@ -307,19 +302,17 @@ TEST(any_call_may_fail)
 static void connect_both(void)
 {
     int before = free_fd();
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    spt_recv_config how = SPT_RECV_CONFIG_DEFAULT;
     spt_endpoint there = {"127.0.0.1", 0};
     OWN(spt_inproc_queue) queue = NEW(spt_inproc_queue_create(0, 0, NULL));
     OWN(spt_stream) in_process = NULL;
     if (made((pool = spt_thread_pool_create(1, NULL, 0, &err)) != NULL) &&
-        made((receiver = spt_recv_stream_create(pool, &how, &err)) != NULL) &&
+        made((receiver = spt_recv_stream_create(pool, RECV_CONFIG(), &err)) != NULL) &&
         made(spt_recv_stream_add_inproc(receiver, queue, &err) == SPT_OK) &&
         made(spt_recv_stream_add_tcp(receiver, &there, NULL, &err) == SPT_OK)) {
         there.port = spt_recv_stream_port(receiver);
-        sender = spt_stream_create_tcp(pool, &there, &config, NULL, &err);
+        sender = spt_stream_create_tcp(pool, &there, STREAM_CONFIG(), NULL, &err);
         made(sender != NULL);
-        in_process = spt_stream_create_inproc(pool, &queue, 1, &config, &err);
+        in_process = spt_stream_create_inproc(pool, &queue, 1, STREAM_CONFIG(), &err);
         made(in_process != NULL);
     }
     END(spt_stream, in_process);

@@ -135,11 +135,9 @@ static void begin_at(const spti_transport_ops *ops, size_t max_heaps, size_t n_t
     gate.let_go = 0;
     gate.n = 0;
     gate.base.fd = gate.holding ? connect_to_nobody(&nowhere) : eventfd(0, EFD_NONBLOCK);
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.max_packet_size = PACKET;
-    config.max_heaps = max_heaps;
-    config.timeline = 8;
-    stream = NEW(spti_stream_create(pool, &gate.base, &config, NULL));
+    const spt_stream_config *config =
+        STREAM_CONFIG(its.max_packet_size = PACKET, its.max_heaps = max_heaps, its.timeline = 8);
+    stream = NEW(spti_stream_create(pool, &gate.base, config, NULL));
 }
 
 /* The gate lets so many packets through. */

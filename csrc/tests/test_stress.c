@@ -36,20 +36,17 @@ static bool goes_on(int round)
  * reports a refusal also while nothing is waited for. It may send without copying. */
 static spt_stream *any_stream(worker *w, spt_thread_pool *pool, bool poll)
 {
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.max_heaps = HEAPS;
-    config.poll = poll;
-    config.timeline = any(w, 2) * HEAPS;
-    config.rate = any(w, 4) == 0 ? 1e8 : 0;
-    spt_udp_config udp = SPT_UDP_CONFIG_DEFAULT;
+    const spt_stream_config *config =
+        STREAM_CONFIG(its.max_heaps = HEAPS, its.poll = poll, its.timeline = any(w, 2) * HEAPS,
+                      its.rate = any(w, 4) == 0 ? 1e8 : 0);
     spt_endpoint endpoint = {"127.0.0.1", w->refused};
     if (any(w, 4) == 0)
-        return spt_stream_create_memory(pool, &config, NULL);
-    udp.zero_copy = any(w, 3) == 0;
-    if (udp.zero_copy)
-        return spt_stream_create_udp(pool, &endpoint, 1, &config, &udp, NULL);
+        return spt_stream_create_memory(pool, config, NULL);
+    if (any(w, 3) == 0)
+        return spt_stream_create_udp(pool, &endpoint, 1, config, UDP_CONFIG(its.zero_copy = true),
+                                     NULL);
     int fd = connect_to_loopback(w->refused);
-    spt_stream *stream = spt_stream_create_udp_socket(pool, fd, &endpoint, 1, &config, &udp, NULL);
+    spt_stream *stream = spt_stream_create_udp_socket(pool, fd, &endpoint, 1, config, NULL, NULL);
     close(fd);
     return stream;
 }

@@ -4,15 +4,14 @@
 #define CHECK_CASES "", ", without a thread"
 #define CHECK_AFTER end
 
-#include "make_packet.h"
 #include "support.h"
 
 #include <errno.h>
 
 enum { SIZE = 20000, HEAPS = 50, SENDERS = 3, PACKET = 1472 };
 
-static spt_thread_pool *pool; /* or NULL: who sends and who gets does the work */
-static spt_inproc_queue *queue;
+static spt_thread_pool *pool;       /* or NULL: who sends and who gets does the work */
+static spt_inproc_queue *queues[2]; /* mostly the first is used */
 static spt_stream *sender;
 static spt_recv_stream *receiver;
 static spt_heap *heap;
@@ -22,24 +21,24 @@ static void end(void)
 {
     END(spt_stream, sender);
     END(spt_recv_stream, receiver);
-    END(spt_inproc_queue, queue);
+    END(spt_inproc_queue, queues[0]);
+    END(spt_inproc_queue, queues[1]);
     END(spt_thread_pool, pool);
     END(spt_heap, heap);
 }
 
-static spt_stream *new_sender(size_t max_heaps)
+/* To so many of both queues. */
+static spt_stream *new_sender(size_t n_queues, size_t max_heaps)
 {
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.max_heaps = max_heaps;
-    return NEW(spt_stream_create_inproc(pool, &queue, 1, &config, NULL));
+    const spt_stream_config *config = STREAM_CONFIG(its.max_heaps = max_heaps);
+    return NEW(spt_stream_create_inproc(pool, queues, n_queues, config, NULL));
 }
 
 static spt_recv_stream *new_reader(void)
 {
-    spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    config.heaps.max_heaps = 2 * SENDERS;
-    spt_recv_stream *made = NEW(spt_recv_stream_create(pool, &config, NULL));
-    REQUIRE(spt_recv_stream_add_inproc(made, queue, NULL) == SPT_OK);
+    const spt_recv_config *config = RECV_CONFIG(its.heaps.max_heaps = 2 * SENDERS);
+    spt_recv_stream *made = NEW(spt_recv_stream_create(pool, config, NULL));
+    REQUIRE(spt_recv_stream_add_inproc(made, queues[0], NULL) == SPT_OK);
     return made;
 }
 
@@ -48,9 +47,10 @@ static void begin(size_t max_packets, size_t max_bytes)
     for (size_t i = 0; i < SIZE; i++)
         value[i] = byte_of(0, i);
     pool = check_case == 0 ? new_pool(2) : NULL;
-    queue = NEW(spt_inproc_queue_create(max_packets, max_bytes, NULL));
+    queues[0] = NEW(spt_inproc_queue_create(max_packets, max_bytes, NULL));
+    queues[1] = NEW(spt_inproc_queue_create(0, 0, NULL));
     heap = new_heap_of(value, SIZE);
-    sender = new_sender(4);
+    sender = new_sender(1, 4);
 }
 
 /* Get all heaps, up to so many, each of which is whole; returns how many. */
@@ -71,11 +71,10 @@ TEST(what_was_sent_first_is_there_for_a_receiver_that_comes_later)
     begin(0, 0);
     for (int i = 0; i < HEAPS; i++)
         send_and_wait(sender, heap, -1);
-    spt_inproc_queue_stop(queue);
+    spt_inproc_queue_stop(queues[0]);
     receiver = new_reader();
     CHECK_EQUAL(get_heaps(receiver, SIZE), HEAPS);
-    spt_received_heap *none;
-    CHECK_EQUAL(spt_recv_stream_get(receiver, LONG_NS, &none), SPT_DONE);
+    CHECK_EQUAL(get_none_of(receiver, LONG_NS), SPT_DONE);
     CHECK_EQUAL(stats_of(receiver).account.packets, stats_of_sender(sender).packets);
 }
 
@@ -90,7 +89,7 @@ TEST(several_senders_wait_while_a_queue_is_full_and_lose_nothing)
 {
     begin(3, 3 * PACKET);
     receiver = new_reader();
-    spt_stream *more[SENDERS - 1] = {new_sender(1), new_sender(1)};
+    spt_stream *more[SENDERS - 1] = {new_sender(1, 1), new_sender(1, 1)};
     pthread_t threads[SENDERS];
     for (size_t i = 0; i < SENDERS; i++) {
         spt_stream *stream = i == 0 ? sender : more[i - 1];
@@ -104,17 +103,11 @@ TEST(several_senders_wait_while_a_queue_is_full_and_lose_nothing)
     END(spt_stream, more[1]);
 }
 
-static void *get_all(void *stream)
-{
-    (void)take_all_heaps(stream);
-    return NULL;
-}
-
 TEST(a_packet_of_more_bytes_than_there_are_is_refused)
 {
     begin(0, 0);
-    CHECK_EQUAL(spt_inproc_queue_add_packet(queue, value, SIZE_MAX, NULL), SPT_ERR_MEMORY);
-    CHECK_EQUAL(spt_inproc_queue_add_packet(queue, value, SIZE, NULL), SPT_OK);
+    CHECK_EQUAL(spt_inproc_queue_add_packet(queues[0], value, SIZE_MAX, NULL), SPT_ERR_MEMORY);
+    CHECK_EQUAL(spt_inproc_queue_add_packet(queues[0], value, SIZE, NULL), SPT_OK);
 }
 
 TEST(several_receivers_get_some_packets_each)
@@ -122,9 +115,10 @@ TEST(several_receivers_get_some_packets_each)
     begin(10, 0);
     receiver = new_reader();
     OWN(spt_recv_stream) other = new_reader();
-    pthread_t threads[] = {start_thread(get_all, receiver), start_thread(get_all, other)};
+    pthread_t threads[] = {start_thread(get_all_heaps, receiver),
+                           start_thread(get_all_heaps, other)};
     send_many(sender);
-    spt_inproc_queue_stop(queue);
+    spt_inproc_queue_stop(queues[0]);
     pthread_join(threads[0], NULL);
     pthread_join(threads[1], NULL);
     CHECK_EQUAL(stats_of(receiver).account.packets + stats_of(other).account.packets,
@@ -144,7 +138,7 @@ TEST(a_sender_that_waits_for_room_is_told_that_the_queue_has_been_stopped)
     spt_completion sent = {0};
     REQUIRE(spt_stream_send_heap(sender, heap, &sent, NULL) == SPT_OK);
     await_full(sender, &sent);
-    spt_inproc_queue_stop(queue);
+    spt_inproc_queue_stop(queues[0]);
     CHECK_REFUSED(SPT_ERR_SYSTEM, "the queue has been stopped",
                   spt_stream_wait(sender, &sent, -1, &err));
     CHECK_EQUAL(sent.sys_errno, ECANCELED, sent.bytes, PACKET);
@@ -157,10 +151,7 @@ TEST(a_sender_that_waits_for_room_is_told_that_the_queue_has_been_stopped)
 TEST(a_sender_that_waits_at_one_queue_may_go_on_at_another)
 {
     begin(1, 0);
-    OWN(spt_inproc_queue) other = NEW(spt_inproc_queue_create(0, 0, NULL));
-    spt_inproc_queue *both[] = {queue, other};
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    OWN(spt_stream) stream = NEW(spt_stream_create_inproc(pool, both, 2, &config, NULL));
+    OWN(spt_stream) stream = new_sender(2, 4);
     spt_completion sent[2] = {0};
     for (size_t i = 0; i < 2; i++) {
         spt_heap_reference one = {heap, -1, i, -1};
@@ -174,11 +165,8 @@ TEST(a_sender_that_waits_at_one_queue_may_go_on_at_another)
 TEST(the_end_goes_to_the_other_queues_where_one_has_been_stopped)
 {
     begin(1, 0);
-    OWN(spt_inproc_queue) other = NEW(spt_inproc_queue_create(0, 0, NULL));
-    spt_inproc_queue *both[] = {queue, other};
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    OWN(spt_stream) stream = NEW(spt_stream_create_inproc(pool, both, 2, &config, NULL));
-    spt_inproc_queue_stop(queue);
+    OWN(spt_stream) stream = new_sender(2, 4);
+    spt_inproc_queue_stop(queues[0]);
     CHECK_REFUSED(SPT_ERR_SYSTEM, "stopped", spt_stream_send_end(stream, NULL, &err));
     CHECK_EQUAL(stats_of_sender(stream).packets, 1);
 }
@@ -187,21 +175,21 @@ TEST_ONCE(a_queue_refuses_what_does_not_fit_and_says_why)
 {
     begin(2, 100);
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "max_bytes is 100",
-                  spt_inproc_queue_add_packet(queue, value, 101, &err));
-    CHECK_EQUAL(spt_inproc_queue_add_packet(queue, value, 60, NULL), SPT_OK);
+                  spt_inproc_queue_add_packet(queues[0], value, 101, &err));
+    CHECK_EQUAL(spt_inproc_queue_add_packet(queues[0], value, 60, NULL), SPT_OK);
     CHECK_REFUSED(SPT_ERR_QUEUE_FULL, "41 bytes",
-                  spt_inproc_queue_add_packet(queue, value, 41, &err));
-    CHECK_EQUAL(spt_inproc_queue_add_packet(queue, NULL, 0, NULL), SPT_OK);
+                  spt_inproc_queue_add_packet(queues[0], value, 41, &err));
+    CHECK_EQUAL(spt_inproc_queue_add_packet(queues[0], NULL, 0, NULL), SPT_OK);
     CHECK_REFUSED(SPT_ERR_QUEUE_FULL, "max_packets", /* of which there are two */
-                  spt_inproc_queue_add_packet(queue, value, 1, &err));
+                  spt_inproc_queue_add_packet(queues[0], value, 1, &err));
     spt_completion sent = {0};
     CHECK_REFUSED(SPT_ERR_SYSTEM, "max_bytes of a queue is less",
                   spt_stream_send_heap(sender, heap, &sent, &err));
-    spt_inproc_queue_stop(queue);
-    CHECK_REFUSED(SPT_ERR_STOPPED, "stopped", spt_inproc_queue_add_packet(queue, value, 1, &err));
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    spt_inproc_queue_stop(queues[0]);
+    CHECK_REFUSED(SPT_ERR_STOPPED, "stopped",
+                  spt_inproc_queue_add_packet(queues[0], value, 1, &err));
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "at least one queue",
-                  spt_stream_create_inproc(NULL, NULL, 0, &config, &err));
+                  spt_stream_create_inproc(NULL, NULL, 0, STREAM_CONFIG(), &err));
     receiver = new_reader(); /* nothing in it is a packet */
     CHECK_EQUAL(get_heaps(receiver, 1), 0);
     CHECK_EQUAL(stats_of(receiver).account.fates[SPT_MALFORMED], 2);

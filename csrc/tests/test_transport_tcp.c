@@ -4,7 +4,6 @@
 #define CHECK_CASES "", ", without a thread"
 #define CHECK_AFTER end
 
-#include "make_packet.h"
 #include "reader.h"
 #include "support.h"
 
@@ -53,10 +52,9 @@ static int begin_receiver(size_t max_size)
 static void begin_sender(int port, size_t packet_size)
 {
     spt_endpoint there = {"127.0.0.1", port};
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.max_packet_size = packet_size;
-    config.max_heaps = HEAPS;
-    sender = NEW(spt_stream_create_tcp(pool, &there, &config, NULL, NULL));
+    const spt_stream_config *config =
+        STREAM_CONFIG(its.max_packet_size = packet_size, its.max_heaps = HEAPS);
+    sender = NEW(spt_stream_create_tcp(pool, &there, config, NULL, NULL));
 }
 
 /* A sender to the test itself. */
@@ -114,18 +112,18 @@ TEST(a_sender_is_told_where_nobody_listens)
     int port;
     close(listen_for_connections(&port, 1));
     spt_endpoint nobody = {"localhost", port};
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+    const spt_stream_config *config = STREAM_CONFIG();
     CHECK_REFUSED(SPT_ERR_SYSTEM, "is the receiver listening there?",
-                  spt_stream_create_tcp(NULL, &nobody, &config, NULL, &err));
+                  spt_stream_create_tcp(NULL, &nobody, config, NULL, &err));
     spt_tcp_config from = {0, "198.51.100.1"};
     CHECK_REFUSED(SPT_ERR_SYSTEM, "interface address '198.51.100.1'",
-                  spt_stream_create_tcp(NULL, &nobody, &config, &from, &err));
+                  spt_stream_create_tcp(NULL, &nobody, config, &from, &err));
     OWN_FD int datagrams = listen_on_loopback(&port, 4096);
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "not a TCP socket",
-                  spt_stream_create_tcp_socket(NULL, datagrams, &config, &err));
+                  spt_stream_create_tcp_socket(NULL, datagrams, config, &err));
     OWN_FD int alone = bind_to_loopback(SOCK_STREAM, &port);
     CHECK_REFUSED(SPT_ERR_SYSTEM, "has to be connected",
-                  spt_stream_create_tcp_socket(NULL, alone, &config, &err));
+                  spt_stream_create_tcp_socket(NULL, alone, config, &err));
     receiver = new_receiver(NULL);
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "call its listen() first",
                   spt_recv_stream_add_tcp_socket(receiver, alone, NULL, &err));
@@ -141,9 +139,8 @@ TEST(names_with_addresses_of_both_kinds_find_who_listens_at_one)
 {
     begin(PAYLOAD);
     spt_endpoint there = {"localhost", begin_receiver(65536)};
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
     spt_error err = {.status = SPT_OK};
-    sender = NEW(spt_stream_create_tcp(pool, &there, &config, NULL, &err));
+    sender = NEW(spt_stream_create_tcp(pool, &there, STREAM_CONFIG(), NULL, &err));
     CHECK_EQUAL(err.status, SPT_OK); /* nothing of the address where nobody listens */
     send_and_wait(sender, heap, 1);
     END(spt_stream, sender);

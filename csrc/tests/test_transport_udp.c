@@ -23,20 +23,13 @@ static void end(void)
     end_fd(&listening);
 }
 
-static spt_udp_config zero_copy(void)
-{
-    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
-    config.zero_copy = true;
-    return config;
-}
-
-static void begin_to(const char *host, int to, spt_udp_config config)
+static void begin_to(const char *host, int to, const spt_udp_config *config)
 {
     spt_endpoint endpoint = {host, to};
-    t = NEW(spti_transport_udp(&endpoint, 1, &config, NULL));
+    t = NEW(spti_transport_udp(&endpoint, 1, config, NULL));
 }
 
-static void begin_with(spt_udp_config config)
+static void begin_with(const spt_udp_config *config)
 {
     end();
     listening = listen_on_loopback(&port, 1 << 22);
@@ -45,15 +38,14 @@ static void begin_with(spt_udp_config config)
 
 static void begin(void)
 {
-    begin_with((spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+    begin_with(UDP_CONFIG());
 }
 
 /* With a socket of the test's, which is closed: it has been duplicated. */
 static void begin_from(int given)
 {
     spt_endpoint endpoint = {"127.0.0.1", port};
-    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
-    t = NEW(spti_transport_udp_socket(given, &endpoint, 1, &config, NULL));
+    t = NEW(spti_transport_udp_socket(given, &endpoint, 1, UDP_CONFIG(), NULL));
     close(given);
 }
 
@@ -122,9 +114,7 @@ TEST(small_packets_share_messages_as_many_as_the_kernel_takes)
 
 TEST(without_gso_every_packet_is_a_message)
 {
-    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
-    config.gso = false;
-    begin_with(config);
+    begin_with(UDP_CONFIG(its.gso = false));
     SEND_AND_EXPECT(1000, 1000, 1000);
     CHECK_EQUAL(t->stats.messages, 3, t->stats.gso_messages, 0);
 }
@@ -192,8 +182,7 @@ TEST(each_substream_has_its_endpoint)
         endpoints[i].host = "127.0.0.1";
         fds[i] = listen_on_loopback(&endpoints[i].port, 1 << 20);
     }
-    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
-    t = NEW(spti_transport_udp(endpoints, N, &config, NULL));
+    t = NEW(spti_transport_udp(endpoints, N, UDP_CONFIG(), NULL));
     CHECK_EQUAL(t->n_substreams, N);
     struct iovec pieces[2 * N];
     for (uint32_t i = 0; i < 2 * N; i++) { /* 0 0 1 1 2 2: of one size, but no run of four */
@@ -215,14 +204,14 @@ TEST(packets_over_ipv6_may_be_longer)
         SKIP("no IPv6");
         return;
     }
-    begin_to("::1", 9, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+    begin_to("::1", 9, UDP_CONFIG());
     SEND(1000, 1000, 65527);
     CHECK_EQUAL(t->max_packet_size, 65527, t->stats.errors, 0, t->stats.gso_messages, 1);
 }
 
 TEST(where_none_may_send_to_each_packet_fails)
 {
-    begin_to("255.255.255.255", 9, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+    begin_to("255.255.255.255", 9, UDP_CONFIG());
     SEND(100, 100, 50);
     for (int i = 0; i < 3; i++)
         CHECK_EQUAL(packets[i].error, EACCES);
@@ -250,45 +239,43 @@ TEST(bad_endpoints_ttls_and_interfaces_are_refused_with_a_reason)
         {{many}, 1, "not an IPv4 address", 1, "nonsense"},
         {{{NULL, 8888}}, 1, "has no host", -1, NULL},
     };
-    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT;
     for (size_t i = 0; i < LENGTH(cases); i++) {
-        config.ttl = cases[i].ttl;
-        config.interface_address = cases[i].interface;
+        const spt_udp_config *config =
+            UDP_CONFIG(its.ttl = cases[i].ttl, its.interface_address = cases[i].interface);
         CHECK_REFUSED(SPT_ERR_ARGUMENT, cases[i].words,
-                      spti_transport_udp(cases[i].endpoints, cases[i].n, &config, &err));
+                      spti_transport_udp(cases[i].endpoints, cases[i].n, config, &err));
     }
-    config.interface_address = "127.0.0.1";
-    t = NEW(spti_transport_udp(&many, 1, &config, NULL));
+    begin_to(many.host, many.port, UDP_CONFIG(its.ttl = 1, its.interface_address = "127.0.0.1"));
     int ttl = 0;
     socklen_t length = sizeof(ttl);
     CHECK_EQUAL(getsockopt(t->fd, IPPROTO_IP, IP_MULTICAST_TTL, &ttl, &length), 0, ttl, 1);
     for (int edge = 1; edge <= 65535; edge += 65534) {
         end();
-        begin_to("127.0.0.1", edge, (spt_udp_config)SPT_UDP_CONFIG_DEFAULT);
+        begin_to("127.0.0.1", edge, UDP_CONFIG());
     }
 }
 
 TEST(a_socket_of_the_callers_is_one_of_udp_and_open_and_not_for_sending_without_copies)
 {
     spt_endpoint to = {"127.0.0.1", 8888};
-    spt_udp_config config = SPT_UDP_CONFIG_DEFAULT, without = zero_copy();
+    const spt_udp_config *config = UDP_CONFIG(), *without = UDP_CONFIG(its.zero_copy = true);
     OWN_FD int datagrams = socket(AF_INET, SOCK_DGRAM, 0);
     OWN_FD int bytes_only = socket(AF_INET, SOCK_STREAM, 0);
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "zero_copy",
-                  spti_transport_udp_socket(datagrams, &to, 1, &without, &err));
+                  spti_transport_udp_socket(datagrams, &to, 1, without, &err));
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "UDP",
-                  spti_transport_udp_socket(bytes_only, &to, 1, &config, &err));
+                  spti_transport_udp_socket(bytes_only, &to, 1, config, &err));
     CHECK_REFUSED(SPT_ERR_SYSTEM, "Bad file descriptor",
-                  spti_transport_udp_socket(1 << 20, &to, 1, &config, &err));
+                  spti_transport_udp_socket(1 << 20, &to, 1, config, &err));
     /* It is not replaced by a new one. */
-    CHECK_REFUSED(SPT_ERR_ARGUMENT, "closed", spti_transport_udp_socket(-1, &to, 1, &config, &err));
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, "closed", spti_transport_udp_socket(-1, &to, 1, config, &err));
 }
 
 /* ---- Without copying: loopback copies, and says so at once ----------------------------------- */
 
 TEST(what_is_not_copied_is_held_until_the_kernel_says_so)
 {
-    begin_with(zero_copy());
+    begin_with(UDP_CONFIG(its.zero_copy = true));
     SEND_AND_EXPECT(9000, 9000, 9000, 9000, 9000, 9000, 5000);
     CHECK_EQUAL(t->stats.messages, 2); /* of 17 pages at most */
     CHECK_EQUAL(t->stats.zero_copy_messages, 2, t->stats.errors, 0);
@@ -302,7 +289,7 @@ TEST(what_is_not_copied_is_held_until_the_kernel_says_so)
 
 TEST(a_message_that_is_refused_late_has_a_number_of_its_own)
 {
-    begin_with(zero_copy());
+    begin_with(UDP_CONFIG(its.zero_copy = true));
     /* Without checksums the kernel does not cut messages, and says so when it has numbered them. */
     REQUIRE(setsockopt(t->fd, SOL_SOCKET, SO_NO_CHECK, &(int){1}, sizeof(int)) == 0);
     SEND_AND_EXPECT(20000, 20000, 20000);
@@ -313,7 +300,7 @@ TEST(a_message_that_is_refused_late_has_a_number_of_its_own)
 
 TEST(what_a_socket_held_is_free_when_that_has_been_closed)
 {
-    begin_with(zero_copy());
+    begin_with(UDP_CONFIG(its.zero_copy = true));
     SEND(20000);
     close(t->fd);
     t->ops->release(t);
@@ -326,7 +313,7 @@ TEST(what_a_socket_held_is_free_when_that_has_been_closed)
 TEST(what_was_given_up_on_does_not_release_a_later_message)
 {
     enum { AROUND = 4096 }; /* numbers until a place is used again */
-    begin_with(zero_copy());
+    begin_with(UDP_CONFIG(its.zero_copy = true));
     t->released = UINT32_MAX; /* one is out, of which there will be no news */
     SEND(20000);
     await_news();
@@ -340,7 +327,7 @@ TEST(what_was_given_up_on_does_not_release_a_later_message)
 
 TEST(that_nobody_listens_is_not_taken_for_news)
 {
-    begin_with(zero_copy());
+    begin_with(UDP_CONFIG(its.zero_copy = true));
     end_fd(&listening);
     t->handed++; /* one is out */
     REQUIRE(send(t->fd, "x", 1, 0) == 1);
@@ -352,7 +339,7 @@ TEST(small_messages_and_packets_of_too_many_pieces_are_copied)
 {
     enum { PIECES = 40, EACH = 1500 };
     struct iovec pieces[PIECES];
-    begin_with(zero_copy());
+    begin_with(UDP_CONFIG(its.zero_copy = true));
     SEND_AND_EXPECT(9000, 1000, 2000);
     CHECK_EQUAL(t->stats.zero_copy_messages, 0);
     CHECK(!spti_transport_holds(t, &packets[0]));
@@ -367,7 +354,7 @@ TEST(small_messages_and_packets_of_too_many_pieces_are_copied)
 
 TEST(what_is_copied_all_the_same_is_copied_at_once)
 {
-    begin_with(zero_copy());
+    begin_with(UDP_CONFIG(its.zero_copy = true));
     for (int i = 0; i < 100; i++) {
         SEND_AND_EXPECT(20000);
         await_release();
