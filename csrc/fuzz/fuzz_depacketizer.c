@@ -52,13 +52,9 @@ static void make(choices *c)
         n = length / 4;
         begin = choose(c, 4) * n;
     }
-    make_begin(&made, widths[choose(c, 5)]);
-    bool strange_made = made.address_bits == 8; /* whose values spill into the ids */
-    make_add(&made, true, 1, cnt);
-    if (choose(c, 4) != 0)
-        make_add(&made, true, 2, length);
-    make_add(&made, true, 3, begin);
-    make_add(&made, true, 4, n);
+    unsigned bits = widths[choose(c, 5)];
+    make_part_as(&made, bits, cnt, choose(c, 4) != 0 ? (int64_t)length : -1, begin, n);
+    bool strange_made = bits == 8; /* whose values spill into the ids */
     for (size_t extra = choose(c, 4); extra > 0; extra--) {
         bool immediate = choose(c, 2) != 0;
         size_t id = choose(c, 8);

@@ -66,15 +66,21 @@ static inline void make_end(made_packet *p, const void *payload, size_t length)
 
 /* The part [begin, begin + n) of a heap, with the protocol's own pointers first; a length of -1 is
  * not said. */
-static inline void make_part(made_packet *p, uint64_t cnt, int64_t heap_length, uint64_t begin,
-                             uint64_t n)
+static inline void make_part_as(made_packet *p, unsigned address_bits, uint64_t cnt,
+                                int64_t heap_length, uint64_t begin, uint64_t n)
 {
-    make_begin(p, 40);
+    make_begin(p, address_bits);
     make_add(p, true, 1, cnt);
     if (heap_length >= 0)
         make_add(p, true, 2, (uint64_t)heap_length);
     make_add(p, true, 3, begin);
     make_add(p, true, 4, n);
+}
+
+static inline void make_part(made_packet *p, uint64_t cnt, int64_t heap_length, uint64_t begin,
+                             uint64_t n)
+{
+    make_part_as(p, 40, cnt, heap_length, begin, n);
 }
 
 /* What the payload of a heap is at a place: every heap has its own bytes, and no zeros, by which
@@ -114,11 +120,7 @@ static inline void make_descriptor(made_packet *p, spt_flavour flavour, const sp
         dtype = make_put(dtype, varies ? 0 : (uint64_t)d->shape[i], wide ? 7 : address_bytes);
     }
     size_t n = (size_t)((uint8_t *)stpcpy((char *)dtype, numpy) - payload);
-    make_begin(p, flavour.heap_address_bits);
-    make_add(p, true, 1, 1);
-    make_add(p, true, 2, n);
-    make_add(p, true, 3, 0);
-    make_add(p, true, 4, n);
+    make_part_as(p, flavour.heap_address_bits, 1, (int64_t)n, 0, n);
     make_add(p, true, 0x14, d->id);
     make_add(p, false, 0x10, 0);
     make_add(p, false, 0x11, (uint64_t)(description - payload));

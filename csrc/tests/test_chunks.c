@@ -550,6 +550,27 @@ TEST(a_heap_that_waits_and_finds_no_memory_then_leaves_no_place_to_the_next)
     }
 }
 
+TEST_ONCE(a_stream_that_runs_allocates_nothing_per_heap_or_packet)
+{
+    enum { N = 2000, WARM = 20 }; /* heaps, and chunks until it has had all that it needs */
+    begin((setup){2, 1, 1, 0, true});
+    for (uint64_t n = 0; n < N; n++) { /* in any order, and of some heaps a half is lost */
+        append_half(&packets, n, 1);
+        if (n % HEAPS > 0)
+            append_half(&packets, n, 0);
+    }
+    receive();
+    long before = 0;
+    for (int64_t id = 0; id < N / HEAPS; id++) {
+        spt_chunk *chunk = check_chunk(id, "0111");
+        if (id == WARM)
+            before = allocations;
+        put_chunk(free_ring, chunk);
+    }
+    check_end_of(data_ring);
+    CHECK_EQUAL(allocations, before);
+}
+
 TEST_ONCE(what_cannot_be_is_refused_in_words)
 {
     begin(plenty);

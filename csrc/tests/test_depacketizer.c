@@ -177,10 +177,7 @@ TEST(a_packet_of_another_flavour_contradicts)
 {
     begin();
     TAKE({1, 100, 0, 40, SPT_PLACED});
-    make_begin(&made, 48);
-    static const uint64_t own[] = {1, 100, 40, 60};
-    for (uint64_t id = 1; id <= 4; id++)
-        make_add(&made, true, id, own[id - 1]);
+    make_part_as(&made, 48, 1, 100, 40, 60);
     make_end_of(&made, 1, 40, 60);
     CHECK_EQUAL(take_made(), SPT_INCONSISTENT);
     TAKE({1, 100, 40, 60, SPT_PLACED});
@@ -619,8 +616,6 @@ TEST(none_goes_on_from_a_packet_that_says_its_offset_twice)
         CHECK_EQUAL(spti_depacketizer_take_run(d, &run), 0, take_made(), SPT_PLACED);
     }
 }
-
-/* ---- Rest ------------------------------------------------------------------------------------ */
 
 TEST(a_configuration_that_cannot_be_is_refused)
 {

@@ -26,66 +26,26 @@ TEST(compatibility_bits_are_0_to_7)
     CHECK_EQUAL(flavour.bug_compat, 5);
 }
 
-static const spt_field one_u8 = {'u', 8};
-static const int64_t three_by_any[] = {3, -1};
-static const spt_descriptor example = {
-    .id = 0x1234,
-    .name = "ab",
-    .description = "cde",
-    .format = &one_u8,
-    .n_format = 1,
-    .shape = three_by_any,
-    .n_shape = 2,
-};
-
-static made_packet made;
-
-/* Encoded, a descriptor has these bytes. */
-static void check_encoding(spt_flavour flavour, const spt_descriptor *descriptor,
-                           const void *expected, size_t size)
+TEST(a_descriptor_is_the_packet_of_its_flavour_and_compatibility)
 {
-    uint8_t *got;
-    size_t length;
-    REQUIRE(spti_descriptor_encode(&flavour, descriptor, &got, &length, NULL) == SPT_OK);
-    CHECK_EQUAL(length, size);
-    CHECK_BYTES(got, expected, length < size ? length : size);
-    free(got);
-}
-
-TEST(a_descriptor_is_a_packet_of_nine_items)
-{
-    static const uint8_t expected[] = {
-        0x53, 0x04, 0x03, 0x05, 0x00, 0x00, 0x00, 0x09, /* nine pointers */
-        0x80, 0x00, 0x01, 0x00, 0x00, 0x00, 0x00, 0x01, /* heap count 1 */
-        0x80, 0x00, 0x02, 0x00, 0x00, 0x00, 0x00, 21,   /* heap length */
-        0x80, 0x00, 0x03, 0x00, 0x00, 0x00, 0x00, 0x00, /* payload offset */
-        0x80, 0x00, 0x04, 0x00, 0x00, 0x00, 0x00, 21,   /* payload length */
-        0x80, 0x00, 0x14, 0x00, 0x00, 0x00, 0x12, 0x34, /* id */
-        0x00, 0x00, 0x10, 0x00, 0x00, 0x00, 0x00, 0,    /* name */
-        0x00, 0x00, 0x11, 0x00, 0x00, 0x00, 0x00, 2,    /* description */
-        0x00, 0x00, 0x13, 0x00, 0x00, 0x00, 0x00, 5,    /* format */
-        0x00, 0x00, 0x12, 0x00, 0x00, 0x00, 0x00, 9,    /* shape */
-        'a',  'b',  'c',  'd',  'e',                    /* name, description */
-        'u',  0x00, 0x00, 0x08,                         /* u of 8 bits */
-        0x00, 0x00, 0x00, 0x00, 0x00, 0x03,             /* 3 */
-        0x01, 0x00, 0x00, 0x00, 0x00, 0x00,             /* any */
+    static made_packet made;
+    static const spt_field u8 = {'u', 8};
+    static const int64_t three_by_any[] = {3, -1};
+    static const spt_descriptor all[] = {
+        {0x12, "ab", "cde", NULL, &u8, 1, three_by_any, 2},
+        {0x11, "n", "", "{}", NULL, 0, three_by_any, 1},
     };
-    check_encoding((spt_flavour){40, 0}, &example, expected, sizeof(expected));
-}
-
-TEST(a_descriptor_has_the_widths_of_its_flavour_and_compatibility)
-{
-    static const int64_t five[] = {5};
-    const spt_descriptor all[] = {
-        example,
-        {0x11, "n", "", .numpy_header = "{}", .shape = five, .n_shape = 1},
-    };
-    for (int bits = 40; bits <= 48; bits += 8)
-        for (int compat = 0; compat < 4; compat++)
+    for (int bits = 8; bits <= 56; bits += 8)
+        for (int compat = 0; compat < 8; compat++)
             for (size_t i = 0; i < LENGTH(all); i++) {
                 spt_flavour flavour = {(uint8_t)bits, (uint8_t)compat};
+                uint8_t *got;
+                size_t length;
                 make_descriptor(&made, flavour, &all[i]);
-                check_encoding(flavour, &all[i], made.bytes, made.size);
+                REQUIRE(spti_descriptor_encode(&flavour, &all[i], &got, &length, NULL) == SPT_OK);
+                CHECK_EQUAL(length, made.size);
+                CHECK_BYTES(got, made.bytes, length < made.size ? length : made.size);
+                free(got);
             }
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Owns one promise: whichever allocation fails, the call that needs it says so, has changed
- * nothing, and can be repeated; and nothing is lost or leaked.
+ * nothing, and can be repeated; and nothing is lost or leaked. A stream that sends allocates
+ * nothing.
  */
 #include "failing.h"
 #include "support.h"
@@ -159,6 +160,26 @@ TEST_SHORT(streams_to_sockets_are_made_whichever_allocation_fails)
     MADE(stream, spt_stream_create_tcp(NULL, to, STREAM_CONFIG(), NULL, &err));
     CHECK(send_heaps(stream, heap));
     spt_stream_destroy(stream);
+}
+
+TEST(a_stream_that_runs_allocates_nothing_per_heap_or_packet)
+{
+    enum { STATES = 16, ROUNDS = 20000 };
+    const spt_stream_config *config = STREAM_CONFIG(its.max_heaps = STATES, its.timeline = 10);
+    spt_endpoint nobody = {"127.0.0.1", 9};
+    OWN(spt_heap) heap = new_heap_of(value, SIZE);
+    OWN(spt_thread_pool) pool = new_pool(1);
+    OWN(spt_stream) stream = NEW(spt_stream_create_udp(pool, &nobody, 1, config, NULL, NULL));
+    spt_completion done[STATES] = {0};
+    long before = allocations;
+    CHECK(before > 0); /* the count works */
+    for (int i = 0; i < ROUNDS; i++) {
+        spt_completion *c = &done[i % STATES];
+        CHECK_EQUAL(spt_stream_wait(stream, c, -1, NULL), SPT_OK);
+        REQUIRE(spt_stream_send_heap(stream, heap, c, NULL) == SPT_OK);
+    }
+    CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
+    CHECK_EQUAL(allocations, before);
 }
 
 /* ---- Receiving ------------------------------------------------------------------------------- */

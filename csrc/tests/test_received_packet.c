@@ -8,8 +8,7 @@ static const uint8_t payload[1024] = {1, 2, 3, 4, 5, 6, 7, 8};
 /* Parse a copy of exactly the bytes there are: what looks beyond them is seen by sanitizers. */
 static spt_fault parse(const uint8_t *bytes, size_t size, spt_received_packet *packet)
 {
-    uint8_t *copy = malloc(size + (size == 0));
-    REQUIRE(copy != NULL);
+    uint8_t *copy = NEW(malloc(size + (size == 0)));
     memcpy(copy, bytes, size);
     spt_fault fault = spt_received_packet_parse(packet, copy, size);
     free(copy);
@@ -50,10 +49,7 @@ TEST(every_flavour_has_its_own_widths)
 {
     for (unsigned bits = 8; bits <= 56; bits += 8) {
         uint64_t most = ((uint64_t)1 << bits) - 1;
-        make_begin(&made, bits);
-        make_add(&made, true, 1, most);
-        make_add(&made, true, 3, 2);
-        make_add(&made, true, 4, 1);
+        make_part_as(&made, bits, most, -1, 2, 1);
         make_add(&made, false, 7, most);
         make_end(&made, payload, 1);
         CHECK_EQUAL(parse_made(), SPT_FAULT_NONE);
