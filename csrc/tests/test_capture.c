@@ -191,9 +191,8 @@ static uint64_t check_heaps(void)
     spt_status status;
     for (spt_received_heap *heap; (status = spt_recv_stream_get(receiver, -1, &heap)) == SPT_OK;
          n++) {
-        CHECK_EQUAL(heap->length, PAYLOAD);
-        for (size_t i = 0; i < PAYLOAD; i++)
-            CHECK_EQUAL(heap->payload[i], byte_of(heap->cnt, i));
+        CHECK_EQUAL(heap->length, PAYLOAD, heap->received_length, PAYLOAD);
+        check_payload(heap);
         spt_recv_stream_return(receiver, heap);
     }
     CHECK_EQUAL(status, SPT_DONE);

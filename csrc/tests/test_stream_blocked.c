@@ -174,8 +174,6 @@ static void check_cancel(int i, uint64_t packets)
     CHECK_EQUAL(sent[i].status, SPT_ERR_CANCELLED, sent[i].bytes, packets * PACKET);
 }
 
-/* ---- Tests ---- */
-
 TEST(packets_wait_until_they_are_let_through)
 {
     begin(4, 0);
@@ -252,37 +250,29 @@ TEST(a_serial_group_is_cancelled_with_heaps_of_it_already_sent)
     CHECK_PASSED(1, 1, 1, 2, 4, 4, 4);
 }
 
-TEST(stopping_gives_back_what_stands_at_the_gate)
+TEST(what_stands_at_the_gate_is_given_back_by_a_stop_and_is_in_the_timeline_too)
 {
+    static const uint64_t cnt[] = {1, 5, 2, 3, 4, 6}, packets[] = {3, 0, 1, 0, 0, 0};
+    spt_times times[8];
     begin(8, 4);
     send_heaps(0, 1);
     send_turns(1, 3);
-    send_heaps(2, 1);
-    await(4);
-    spt_stream_stop(stream);
-    CHECK_EQUAL(wait_for(0, -1), SPT_OK, wait_for(1, -1), SPT_ERR_STOPPED);
-    CHECK_EQUAL(wait_for(2, -1), SPT_ERR_STOPPED, sent[1].bytes, PACKET, sent[2].bytes, 0);
-    spt_stream_stop(stream);
-    END(spt_stream, stream);
-    CHECK_EQUAL(gate.n, 4);
-}
-
-TEST(heaps_that_were_given_up_are_in_the_timeline_too)
-{
-    static const uint64_t cnt[] = {1, 3, 2, 4}, packets[] = {3, 0, 1, 0};
-    spt_times times[8];
-    begin(8, 4);
-    send_heaps(0, 4);
+    send_heaps(2, 2);
     await(4);
     spt_stream_cancel(stream, &sent[2]);
     spt_stream_stop(stream);
-    REQUIRE(spt_stream_timeline(stream, times, 8) == 4);
-    for (int i = 0; i < 4; i++) {
+    CHECK_EQUAL(wait_for(0, -1), SPT_OK, wait_for(1, -1), SPT_ERR_STOPPED);
+    CHECK_EQUAL(wait_for(3, -1), SPT_ERR_STOPPED, sent[1].bytes, PACKET, sent[3].bytes, 0);
+    REQUIRE(spt_stream_timeline(stream, times, 8) == 6);
+    for (int i = 0; i < 6; i++) {
         CHECK_EQUAL(times[i].cnt, cnt[i], (times[i].bytes + 999) / PACKET, packets[i]);
         CHECK_EQUAL(times[i].first_packet_ns == 0, packets[i] == 0);
         CHECK(times[i].queued_ns > 0 && times[i].completed_ns >= times[i].queued_ns);
     }
-    CHECK_EQUAL(stats().heaps, 4);
+    CHECK_EQUAL(stats().heaps, 6);
+    spt_stream_stop(stream);
+    END(spt_stream, stream);
+    CHECK_EQUAL(gate.n, 4);
 }
 
 TEST(a_packet_that_fails_does_not_stop_its_heap)
