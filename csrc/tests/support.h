@@ -306,8 +306,6 @@ static inline bool is_readable(int fd, int timeout_ms)
     return poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, timeout_ms) == 1;
 }
 
-/* ---- Others ---------------------------------------------------------------------------------- */
-
 static inline pthread_t start_thread(void *(*run)(void *), void *arg)
 {
     pthread_t thread;

@@ -22,8 +22,6 @@ static bool lossless(void)
     return check_case % 2 == 1;
 }
 
-/* ---- Groups ---------------------------------------------------------------------------------- */
-
 OWNED(spt_chunk_group)
 
 static void finish(void)
@@ -285,8 +283,6 @@ TEST(members_that_run_at_once_lose_nothing_that_is_not_counted)
         CHECK(stops ? present <= complete : present == complete && sent == 0);
     }
 }
-
-/* ---- What cannot be -------------------------------------------------------------------------- */
 
 TEST(what_cannot_be_is_refused_in_words)
 {

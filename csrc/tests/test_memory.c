@@ -51,14 +51,21 @@ static size_t count_mapped(const uint8_t *memory, size_t size)
     return n;
 }
 
+static spt_heap_memory mapped(int flags, bool huge)
+{
+    static spt_mmap_config config;
+    spt_heap_memory memory;
+    config = (spt_mmap_config){flags, huge};
+    REQUIRE(spt_mmap_memory(&config, &memory, NULL) == SPT_OK);
+    return memory;
+}
+
 TEST(mapped_memory_holds_zeros_can_be_written_to_and_goes_whole)
 {
     static const size_t sizes[] = {1, 4096, 5000, 2 << 20, (2 << 20) + 1, 5000000};
     for (int huge = 0; huge < 2; huge++) {
         for (size_t i = 0; i < LENGTH(sizes); i++) {
-            spt_mmap_config config = {0, huge};
-            spt_heap_memory memory;
-            REQUIRE(spt_mmap_memory(&config, &memory, NULL) == SPT_OK);
+            spt_heap_memory memory = mapped(0, huge);
             uint8_t *bytes = NEW(memory.get(memory.user, sizes[i], NULL));
             CHECK_EQUAL((uintptr_t)bytes % (huge ? 2 << 20 : 4096), 0);
             CHECK(bytes[0] == 0 && memcmp(bytes, bytes + 1, sizes[i] - 1) == 0);
@@ -73,9 +80,7 @@ TEST(mapped_memory_holds_zeros_can_be_written_to_and_goes_whole)
 TEST(reserved_huge_pages_that_are_asked_for_go_whole_too)
 {
     enum { SIZE = 5000 };
-    spt_mmap_config config = {.flags = MAP_HUGETLB};
-    spt_heap_memory memory;
-    REQUIRE(spt_mmap_memory(&config, &memory, NULL) == SPT_OK);
+    spt_heap_memory memory = mapped(MAP_HUGETLB, false);
     uint8_t *bytes = memory.get(memory.user, SIZE, NULL);
     if (bytes == NULL) {
         SKIP("no huge pages are reserved");
@@ -89,9 +94,7 @@ TEST(reserved_huge_pages_that_are_asked_for_go_whole_too)
 TEST(populated_memory_has_its_pages_before_it_is_written_to)
 {
     enum { SIZE = 1 << 20 };
-    spt_mmap_config config = {.flags = MAP_POPULATE};
-    spt_heap_memory memory;
-    REQUIRE(spt_mmap_memory(&config, &memory, NULL) == SPT_OK);
+    spt_heap_memory memory = mapped(MAP_POPULATE, false);
     uint8_t *bytes = NEW(memory.get(memory.user, SIZE, NULL));
     unsigned char resident = 0;
     CHECK(mincore(bytes + SIZE / 2, 1, &resident) == 0 && (resident & 1) != 0);
@@ -101,9 +104,7 @@ TEST(populated_memory_has_its_pages_before_it_is_written_to)
 TEST(where_there_is_no_memory_nothing_is_given)
 {
     for (int huge = 0; huge < 2; huge++) {
-        spt_mmap_config config = {0, huge};
-        spt_heap_memory memory;
-        REQUIRE(spt_mmap_memory(&config, &memory, NULL) == SPT_OK);
+        spt_heap_memory memory = mapped(0, huge);
         CHECK(memory.get(memory.user, (size_t)1 << 50, NULL) == NULL);
         CHECK(memory.get(memory.user, SIZE_MAX, NULL) == NULL);
     }

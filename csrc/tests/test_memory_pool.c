@@ -256,8 +256,6 @@ TEST(a_request_that_finds_no_memory_changes_nothing)
     put(buffer, UPPER);
 }
 
-/* ---- Many at once ---------------------------------------------------------------------------- */
-
 enum { THREADS = 4, ROUNDS = 3000, HELD = 3 };
 
 static void *work(void *arg)

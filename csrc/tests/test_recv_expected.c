@@ -143,8 +143,6 @@ static void check_same_heaps(spt_recv_stream *sent, spt_recv_stream *apart)
     CHECK_EQUAL(get_none_of(apart, LONG_NS), SPT_DONE);
 }
 
-/* ---- Tests ----------------------------------------------------------------------------------- */
-
 TEST(heaps_are_those_of_the_same_packets_one_after_the_other)
 {
     OWN(spt_thread_pool) pool = new_pool(1);

@@ -183,8 +183,6 @@ static bool run(void)
     return both;
 }
 
-/* ---- Tests ----------------------------------------------------------------------------------- */
-
 static bool run_both(void)
 {
     threads = !threads;

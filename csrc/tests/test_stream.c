@@ -9,36 +9,18 @@
 
 enum { LONG = 3000, MANY = 20000 };
 
-static spt_stream_config with_heaps(size_t max_heaps)
-{
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    config.max_heaps = max_heaps;
-    return config;
-}
-
+#define WITH_HEAPS(n) STREAM_CONFIG(its.max_heaps = (n))
+#define POLLED(n) STREAM_CONFIG(its.max_heaps = (n), its.poll = true)
 /* After its first packet such a stream sends nothing for hours. */
-static spt_stream_config slow(size_t max_heaps)
-{
-    spt_stream_config config = with_heaps(max_heaps);
-    config.rate = 0.01;
-    config.burst_size = 1;
-    return config;
-}
+#define SLOW(n) STREAM_CONFIG(its.max_heaps = (n), its.rate = 0.01, its.burst_size = 1)
 
-static spt_stream_config polled(size_t max_heaps)
-{
-    spt_stream_config config = with_heaps(max_heaps);
-    config.poll = true;
-    return config;
-}
-
-static void begin_stream(spt_stream_config config)
+static void begin_stream(const spt_stream_config *config)
 {
     END(spt_stream, stream);
-    stream = NEW(spt_stream_create_memory(pool, &config, NULL));
+    stream = NEW(spt_stream_create_memory(pool, config, NULL));
 }
 
-static void begin(spt_stream_config config, size_t length)
+static void begin(const spt_stream_config *config, size_t length)
 {
     begin_sending(1, length);
     begin_stream(config);
@@ -71,7 +53,7 @@ static spt_status send_as(int i, int64_t as, size_t substream, double rate)
 
 TEST(counts_follow_the_sequence_and_explicit_ones_do_not_move_it)
 {
-    begin(with_heaps(4), 8);
+    begin(WITH_HEAPS(4), 8);
     send_and_wait(stream, heap, -1);
     send_and_wait(stream, heap, -1);
     send_and_wait(stream, heap, 77);
@@ -85,13 +67,11 @@ TEST(counts_follow_the_sequence_and_explicit_ones_do_not_move_it)
 
 TEST(a_serial_group_goes_heap_by_heap_and_a_round_robin_one_packet_by_packet)
 {
-    spt_stream_config config = with_heaps(4);
-    config.max_packet_size = 1000;
     for (int serial = 0; serial < 2; serial++) {
         spt_group_mode mode = serial ? SPT_GROUP_SERIAL : SPT_GROUP_ROUND_ROBIN;
         OWN(spt_heap) one = new_heap_of(value, 500); /* packet; the others have 3 and 2 */
         OWN(spt_heap) two = new_heap_of(value, 1500);
-        begin(config, 2500);
+        begin(STREAM_CONFIG(its.max_packet_size = 1000), 2500);
         const spt_heap_reference group[] = {{heap, -1, 0, -1}, {one, -1, 0, -1}, {two, -1, 0, -1}};
         for (int round = 0; round < 2; round++) {
             CHECK_EQUAL(spt_stream_set_cnt_sequence(stream, 1, 1, NULL), SPT_OK);
@@ -108,7 +88,7 @@ TEST(a_serial_group_goes_heap_by_heap_and_a_round_robin_one_packet_by_packet)
 
 TEST(bad_sends_are_refused_and_use_up_nothing)
 {
-    begin(with_heaps(2), 8);
+    begin(WITH_HEAPS(2), 8);
     const spt_heap_reference bad[] = {
         {heap, -1, 1, -1}, {heap, INT64_C(1) << 40, 0, -1}, {heap, -1, 0, NAN}};
     spt_error err = {0};
@@ -128,13 +108,12 @@ TEST(packets_larger_than_the_transport_takes_are_refused_before_any_is_sent)
 {
     static const size_t sizes[] = {65507, 65508, 70000}, lengths[] = {80000, 65457, 65456, 8};
     spt_endpoint nobody = {"127.0.0.1", 9};
-    spt_stream_config config = with_heaps(2);
     for (int i = 0; i < 6; i++) { /* at the end some that fit, whatever is asked for */
         size_t length = i < 3 ? lengths[0] : lengths[i - 2];
         bool fits = i == 0 || i > 3;
         begin_sending(1, length);
-        config.max_packet_size = sizes[i < 3 ? i : 2];
-        stream = NEW(spt_stream_create_udp(pool, &nobody, 1, &config, NULL, NULL));
+        const spt_stream_config *config = STREAM_CONFIG(its.max_packet_size = sizes[i < 3 ? i : 2]);
+        stream = NEW(spt_stream_create_udp(pool, &nobody, 1, config, NULL, NULL));
         spt_error err = {0};
         spt_status status = spt_stream_send_heap(stream, heap, &sent[0], &err);
         CHECK_EQUAL(status, fits ? SPT_OK : SPT_ERR_SYSTEM);
@@ -149,7 +128,7 @@ TEST(the_end_is_sent_after_all_else_to_every_endpoint)
 {
     OWN(spt_heap) end = NEW(spt_heap_create(NULL, NULL));
     uint8_t bytes[200], again[300];
-    begin(with_heaps(1), 8);
+    begin(WITH_HEAPS(1), 8);
     REQUIRE(spt_heap_add_end(end, NULL) == SPT_OK && send_heap(0) == SPT_OK);
     CHECK_EQUAL(spt_stream_send_end(stream, NULL, NULL), SPT_OK); /* also with a full queue */
     size_t size = spt_stream_memory(stream, bytes, sizeof(bytes));
@@ -160,62 +139,58 @@ TEST(the_end_is_sent_after_all_else_to_every_endpoint)
     CHECK_BYTES(bytes + 56, again + size, end_size);
 
     spt_endpoint nobody[3] = {{"127.0.0.1", 9}, {"127.0.0.1", 9}, {"127.0.0.1", 9}};
-    spt_stream_config config = with_heaps(1);
     END(spt_stream, stream);
-    stream = NEW(spt_stream_create_udp(pool, nobody, 3, &config, NULL, NULL));
+    stream = NEW(spt_stream_create_udp(pool, nobody, 3, WITH_HEAPS(1), NULL, NULL));
     CHECK_EQUAL(spt_stream_send_end(stream, NULL, NULL), SPT_OK, stats().packets, 3);
 }
 
 TEST(the_end_of_a_polled_stream_is_its_owners_to_send)
 {
-    begin(polled(1), 8);
+    begin(POLLED(1), 8);
     CHECK_REFUSED(SPT_ERR_ARGUMENT, "spt_heap_add_end", spt_stream_send_end(stream, NULL, &err));
     CHECK_EQUAL(spt_stream_memory(stream, NULL, 0), 0);
     spt_stream_stop(stream);
-    begin_stream(with_heaps(1));
+    begin_stream(WITH_HEAPS(1));
     spt_stream_stop(stream);
     CHECK_EQUAL(spt_stream_send_end(stream, NULL, NULL), SPT_ERR_STOPPED);
 }
 
 TEST(configurations_that_make_no_sense_are_refused)
 {
-    spt_stream_config bad[8];
-    for (int i = 0; i < 8; i++)
-        bad[i] = with_heaps(4);
-    bad[0].max_packet_size = 55;
-    bad[1].rate = -1;
-    bad[2].rate = NAN;
-    bad[3].rate = INFINITY;
-    bad[4].burst_rate_ratio = 0.99;
-    bad[5].burst_rate_ratio = NAN;
-    bad[6].max_heaps = 0;
-    bad[7].max_heaps = SIZE_MAX / 2;
+    const spt_stream_config *const bad[] = {
+        STREAM_CONFIG(its.max_packet_size = 55),
+        STREAM_CONFIG(its.rate = -1),
+        STREAM_CONFIG(its.rate = NAN),
+        STREAM_CONFIG(its.rate = INFINITY),
+        STREAM_CONFIG(its.burst_rate_ratio = 0.99),
+        STREAM_CONFIG(its.burst_rate_ratio = NAN),
+        WITH_HEAPS(0),
+        WITH_HEAPS(SIZE_MAX / 2),
+    };
     begin_sending(1, 8);
     for (int i = 0; i < 8; i++) {
         spt_error err = {0};
-        CHECK(spt_stream_create_memory(pool, &bad[i], &err) == NULL);
+        CHECK(spt_stream_create_memory(pool, bad[i], &err) == NULL);
         CHECK(err.status == SPT_ERR_ARGUMENT || i == 7);
     }
 }
 
 TEST(a_heap_may_go_at_a_rate_of_its_own)
 {
-    spt_stream_config config = with_heaps(4);
-    config.burst_size = 1;
-    begin(config, 8); /* without limit */
+    begin(STREAM_CONFIG(its.burst_size = 1), 8); /* without limit */
     CHECK_EQUAL(send_as(0, -1, 0, 0.001), SPT_OK, wait_for(0, -1), SPT_OK);
     CHECK_EQUAL(send_as(1, -1, 0, 0.001), SPT_OK); /* waits for hours */
     CHECK_EQUAL(wait_for(1, 1000), SPT_PENDING);
     END(spt_stream, stream);
     CHECK_EQUAL(sent[1].status, SPT_ERR_STOPPED);
-    begin_stream(slow(4)); /* limited, but not for these */
+    begin_stream(SLOW(4)); /* limited, but not for these */
     for (int i = 0; i < 100; i++)
         CHECK_EQUAL(send_as(2, -1, 0, 0), SPT_OK, wait_for(2, -1), SPT_OK);
 }
 
 TEST(a_full_queue_takes_all_of_a_group_or_none)
 {
-    begin(slow(3), 8);
+    begin(SLOW(3), 8);
     send_and_wait(stream, heap, -1);
     CHECK_EQUAL(send_heap(0), SPT_OK, send_heap(0), SPT_ERR_ARGUMENT); /* in use */
     CHECK_EQUAL(send_group(1, 3, SPT_GROUP_SERIAL), SPT_ERR_QUEUE_FULL);
@@ -228,10 +203,10 @@ TEST(a_full_queue_takes_all_of_a_group_or_none)
 TEST_ONCE(a_pool_that_stops_ends_what_is_queued)
 {
     spt_stream *streams[3];
-    spt_stream_config config = slow(2);
+    const spt_stream_config *config = SLOW(2);
     begin_sending(2, LONG);
     for (int i = 0; i < 3; i++) {
-        streams[i] = NEW(spt_stream_create_memory(pool, &config, NULL));
+        streams[i] = NEW(spt_stream_create_memory(pool, config, NULL));
         REQUIRE(spt_stream_send_heap(streams[i], heap, &sent[i], NULL) == SPT_OK);
     }
     spt_thread_pool_stop(pool);
@@ -241,12 +216,12 @@ TEST_ONCE(a_pool_that_stops_ends_what_is_queued)
         CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_stream_send_heap(streams[i], heap, &sent[i], &err));
         spt_stream_destroy(streams[i]);
     }
-    CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_stream_create_memory(pool, &config, &err));
+    CHECK_REFUSED(SPT_ERR_STOPPED, "", spt_stream_create_memory(pool, config, &err));
 }
 
 TEST(what_succeeds_says_nothing_of_a_queue_that_was_full)
 {
-    begin(with_heaps(1), 8);
+    begin(WITH_HEAPS(1), 8);
     for (int i = 0; i < 2; i++) { /* without a thread, the second makes room for itself */
         spt_error err = {.status = SPT_OK};
         if (spt_stream_send_heap(stream, heap, &sent[i], &err) == SPT_OK)
@@ -258,7 +233,7 @@ TEST(polling_gives_completions_in_order_and_announces_them)
 {
     spt_completion many[100] = {0}, *done[7];
     size_t next = 0;
-    begin(polled(100), 8);
+    begin(POLLED(100), 8);
     for (int i = 0; i < 100; i++)
         REQUIRE(spt_stream_send_heap(stream, heap, &many[i], NULL) == SPT_OK);
     while (next < 100) {
@@ -274,7 +249,7 @@ TEST(polling_gives_completions_in_order_and_announces_them)
 TEST(a_completion_is_not_used_again_before_it_has_been_polled)
 {
     spt_completion *done[2];
-    begin(polled(4), 8);
+    begin(POLLED(4), 8);
     for (int i = 0; i < 3; i++) {
         CHECK_EQUAL(send_heap(0), SPT_OK, wait_for(0, -1), SPT_OK);
         CHECK(spt_completion_done(&sent[0]));
@@ -283,7 +258,7 @@ TEST(a_completion_is_not_used_again_before_it_has_been_polled)
         CHECK(done[0] == &sent[0]);
     }
     CHECK_EQUAL(send_heap(0), SPT_OK);
-    begin_stream(polled(4));
+    begin_stream(POLLED(4));
     CHECK_EQUAL(send_heap(0), SPT_OK); /* its list is gone */
 }
 
@@ -291,7 +266,7 @@ TEST(after_a_flush_everything_is_complete)
 {
     spt_completion *done[4];
     for (int round = 0; round < 2; round++) {
-        begin(round == 0 ? with_heaps(4) : polled(4), 8);
+        begin(round == 0 ? WITH_HEAPS(4) : POLLED(4), 8);
         for (int i = 0; i < MANY; i++) {
             int incomplete = 0;
             memset(sent, 0, sizeof(sent));
@@ -313,9 +288,7 @@ TEST(a_large_heap_keeps_nobody_who_does_not_want_to_wait)
     enum { LARGE = 64 << 20 };
     uint8_t *bytes = NEW(calloc(1, LARGE));
     OWN(spt_heap) large = new_heap_of(bytes, LARGE);
-    spt_stream_config config = with_heaps(1);
-    config.max_packet_size = 200;
-    begin(config, 8);
+    begin(STREAM_CONFIG(its.max_heaps = 1, its.max_packet_size = 200), 8);
     CHECK_EQUAL(spt_stream_send_heap(stream, large, &sent[0], NULL), SPT_OK);
     CHECK(!spt_completion_done(&sent[0]));
     CHECK_EQUAL(wait_for(0, 0), SPT_PENDING);
@@ -328,10 +301,8 @@ TEST(a_large_heap_keeps_nobody_who_does_not_want_to_wait)
 
 TEST(the_timeline_keeps_the_last_heaps_in_order)
 {
-    spt_stream_config config = with_heaps(4);
     spt_times times[5];
-    config.timeline = 3;
-    begin(config, 8);
+    begin(STREAM_CONFIG(its.timeline = 3), 8);
     CHECK_EQUAL(spt_stream_timeline(stream, times, 5), 0);
     for (int i = 0; i < 5; i++)
         send_and_wait(stream, heap, -1);
@@ -349,10 +320,7 @@ TEST(the_timeline_keeps_the_last_heaps_in_order)
 TEST(time_spent_looking_is_counted_where_it_is_spent)
 {
     uint64_t begin_ns = spti_now_ns();
-    spt_stream_config config = with_heaps(1);
-    config.rate = 1e6;
-    config.burst_size = 1;
-    begin(config, LONG);
+    begin(STREAM_CONFIG(its.max_heaps = 1, its.rate = 1e6, its.burst_size = 1), LONG);
     spt_stats now = stats();
     CHECK_EQUAL(now.waiting_looking_ns, 0);
     while (now.waiting_looking_ns == 0 || (pool != NULL && now.looking_ns == 0)) {
@@ -425,7 +393,7 @@ static void *flush_often(void *arg)
 TEST(no_announcement_is_lost_among_polls_cancels_and_flushes)
 {
     sender polls, flushes;
-    begin(polled(8), 1);
+    begin(POLLED(8), 1);
     start(&polls, stream, poll_and_send);
     start(&flushes, stream, flush_often);
     end(&polls);
@@ -452,7 +420,7 @@ TEST(stopping_stream_and_pool_while_threads_send_hangs_nobody)
     for (int round = 0; round < 100; round++) {
         sender s[3];
         begin_sending(2, 1);
-        begin_stream(round % 2 ? with_heaps(3) : slow(3));
+        begin_stream(round % 2 ? WITH_HEAPS(3) : SLOW(3));
         for (int i = 0; i < 3; i++)
             start(&s[i], stream, send_until_stopped);
         if (round % 3 != 1 && pool != NULL)
