@@ -414,7 +414,22 @@ static void *add_until_stopped(void *none)
     return none;
 }
 
-TEST(threads_that_stop_a_stream_at_any_moment_all_wait_until_it_is)
+/* Looks at the counts of sockets until somebody says that it is enough. */
+static _Atomic bool enough;
+
+static void *look_at_counts(void *none)
+{
+    uint64_t before = 0, falls = 0;
+    while (!enough) {
+        uint64_t now = stats().sockets.datagrams;
+        falls += now < before;
+        before = now;
+    }
+    CHECK_EQUAL(falls, 0);
+    return none;
+}
+
+TEST(threads_that_stop_a_stream_at_any_moment_all_wait_until_it_is_and_no_count_falls)
 {
     for (int round = 0; round < ROUNDS; round++) {
         begin_udp(2, RECV_CONFIG(its.drop_when_full = round % 2), 1472, 8);
@@ -424,15 +439,17 @@ TEST(threads_that_stop_a_stream_at_any_moment_all_wait_until_it_is)
         pthread_t threads[LENGTH(run)];
         for (size_t i = 0; i < LENGTH(run); i++)
             threads[i] = start_thread(run[i], receiver);
-        for (int i = 0; i <= round % 10; i++) {
+        enough = false;
+        pthread_t looks = start_thread(look_at_counts, NULL);
+        for (int i = 0; i <= round % 10; i++)
             send_and_wait(sender, heap, -1);
-            (void)stats();
-        }
         pthread_barrier_wait(&at_once);
         if (round % 4 < 2)
             spt_thread_pool_stop(pool);
         for (size_t i = 0; i < LENGTH(run); i++)
             pthread_join(threads[i], NULL);
+        enough = true;
+        pthread_join(looks, NULL);
         pthread_barrier_destroy(&at_once);
     }
 }
@@ -448,39 +465,6 @@ TEST(who_destroys_a_stream_waits_for_who_stops_it)
         CHECK_EQUAL(get_none(-1), SPT_DONE); /* until it has begun to stop */
         END(spt_recv_stream, receiver);
         pthread_join(stopper, NULL);
-    }
-}
-
-/* Looks at the counts of a socket until somebody says that it is enough: they never fall. */
-static _Atomic int n_looks, enough;
-
-static void *look_at_counts(void *none)
-{
-    uint64_t before = 0, falls = 0;
-    while (!enough) {
-        uint64_t now = stats().sockets.datagrams;
-        falls += now < before;
-        before = now;
-        n_looks++;
-    }
-    CHECK_EQUAL(falls, 0);
-    return none;
-}
-
-TEST(the_counts_of_sockets_do_not_fall_while_a_stream_is_stopped)
-{
-    for (int round = 0; round < ROUNDS; round++) {
-        begin_udp(1, RECV_CONFIG(its.drop_when_full = true), 9000, READERS);
-        send_heaps(1, 1);
-        while (begin_reading() == 0 && stats().account.heaps_complete == 0)
-            continue;
-        n_looks = enough = 0;
-        pthread_t thread = start_thread(look_at_counts, NULL);
-        while (n_looks == 0)
-            continue;
-        spt_recv_stream_stop(receiver);
-        enough = 1;
-        pthread_join(thread, NULL);
     }
 }
 
