@@ -75,8 +75,6 @@ static spt_chunk_group_stats group_stats(void)
     return now;
 }
 
-/* ---- Together -------------------------------------------------------------------------------- */
-
 TEST(members_fill_the_same_chunks_which_leave_in_order)
 {
     begin(MEMBERS, CHUNKS, CHUNKS, 4);
@@ -171,8 +169,6 @@ TEST(ids_far_apart_move_the_window_as_far_as_members_let_it)
     CHECK(!lossless() || n[0] + n[1] == 2 * LENGTH(ids) - AHEAD);
 }
 
-/* ---- Rest ------------------------------------------------------------------------------------ */
-
 enum { MANY = 100 }; /* times, of what is to come to an end */
 
 TEST_ONCE(members_that_wait_for_the_same_one_tell_it_once_each)
@@ -212,8 +208,6 @@ TEST(members_that_have_ended_wake_each_other_no_more)
     CHECK(more < MANY);
 }
 
-/* ---- The end --------------------------------------------------------------------------------- */
-
 TEST(stopping_a_member_stops_all_and_both_rings)
 {
     begin(3, CHUNKS, CHUNKS, 2);
@@ -243,8 +237,6 @@ TEST(a_group_is_destroyed_while_its_members_wait)
             read_on(members[0]);
     }
 }
-
-/* ---- A stress -------------------------------------------------------------------------------- */
 
 /* Each member's heaps, a few of them missing, a few in another order, and now and then a jump. */
 static void append_by_chance(int member, uint64_t *state)

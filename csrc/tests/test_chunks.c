@@ -121,8 +121,6 @@ static spt_account account(void)
     return stats_of(stream).account;
 }
 
-/* ---- Places ---------------------------------------------------------------------------------- */
-
 TEST(heaps_go_to_their_places_and_chunks_leave_in_order)
 {
     begin(plenty);
@@ -280,8 +278,6 @@ TEST(a_heap_keeps_the_length_that_its_place_was_checked_for)
     }
 }
 
-/* ---- Waiting --------------------------------------------------------------------------------- */
-
 TEST(the_worker_waits_for_a_free_chunk_and_loses_nothing)
 {
     begin((setup){1, CHUNKS, 1, 0, false});
@@ -347,8 +343,6 @@ TEST(a_ring_that_is_stopped_ends_the_stream_and_all_chunks_are_in_the_rings)
         (void)account();
     }
 }
-
-/* ---- Sockets --------------------------------------------------------------------------------- */
 
 TEST(streams_of_chunks_are_stopped_at_any_moment)
 {

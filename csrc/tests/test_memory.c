@@ -5,28 +5,22 @@
 
 #include <sys/mman.h>
 
-TEST(memory_begins_with_a_page_holds_zeros_and_can_be_written_to)
+TEST(memory_is_whole_pages_of_zeros_that_are_huge_or_it_says_why_not)
 {
-    enum { SIZE = 5000000 };
-    spt_memory memory;
-    REQUIRE(spt_alloc(SIZE, &memory, NULL) == SPT_OK);
-    CHECK(memory.size >= SIZE && memory.size % memory.page_size == 0);
-    CHECK((uintptr_t)memory.data % memory.page_size == 0);
-    const uint8_t *bytes = memory.data;
-    CHECK(bytes[0] == 0 && memcmp(bytes, bytes + 1, memory.size - 1) == 0);
-    memset(memory.data, 1, memory.size);
-    spt_free(&memory);
-    CHECK(memory.data == NULL && memory.size == 0);
-    spt_free(&memory);
-}
-
-TEST(pages_are_huge_or_it_says_why_not)
-{
-    spt_memory memory;
-    REQUIRE(spt_alloc(1, &memory, NULL) == SPT_OK);
-    CHECK((memory.page_size == 1 << 21) == (memory.reason == NULL));
-    CHECK_EQUAL(memory.size, 1 << 21);
-    spt_free(&memory);
+    enum { HUGE = 1 << 21 };
+    for (size_t pages = 1; pages <= 3; pages++) {
+        spt_memory memory;
+        REQUIRE(spt_alloc((pages - 1) * HUGE + 1, &memory, NULL) == SPT_OK);
+        CHECK_EQUAL(memory.size, pages * HUGE, memory.size % memory.page_size, 0);
+        CHECK_EQUAL((uintptr_t)memory.data % memory.page_size, 0);
+        CHECK((memory.page_size == HUGE) == (memory.reason == NULL));
+        const uint8_t *bytes = memory.data;
+        CHECK(bytes[0] == 0 && memcmp(bytes, bytes + 1, memory.size - 1) == 0);
+        memset(memory.data, 1, memory.size);
+        spt_free(&memory);
+        CHECK(memory.data == NULL && memory.size == 0);
+        spt_free(&memory);
+    }
 }
 
 TEST(sizes_that_cannot_be_are_refused)
@@ -38,8 +32,6 @@ TEST(sizes_that_cannot_be_are_refused)
     CHECK(memory.data == NULL);
     spt_free(&memory);
 }
-
-/* ---- Of heaps -------------------------------------------------------------------------------- */
 
 /* How many of the pages that hold so many bytes from there are mapped. */
 static size_t count_mapped(const uint8_t *memory, size_t size)

@@ -175,8 +175,6 @@ TEST(buffers_may_come_back_after_the_pool_and_its_threads_have_gone)
     memory.put(memory.user, passed_by, 1);
 }
 
-/* ---- Refilling ------------------------------------------------------------------------------- */
-
 static void wait_for_free(size_t n)
 {
     while (stats().free < n)
@@ -218,8 +216,6 @@ TEST(without_its_threads_a_pool_goes_on_unfilled)
     CHECK_EQUAL(stats().empty, 1);
     put_buffers(3);
 }
-
-/* ---- Failures -------------------------------------------------------------------------------- */
 
 TEST(a_pool_that_cannot_be_is_not_made)
 {

@@ -53,8 +53,6 @@ static void run_short(void (*something)(void))
     }
 }
 
-/* ---- Sending --------------------------------------------------------------------------------- */
-
 static uint8_t value[SIZE];
 static uint8_t wanted[ROOM], sent[ROOM]; /* packets: of the first time, and of this one */
 static size_t n_wanted;
@@ -181,8 +179,6 @@ TEST(a_stream_that_runs_allocates_nothing_per_heap_or_packet)
     CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
     CHECK_EQUAL(allocations, before);
 }
-
-/* ---- Receiving ------------------------------------------------------------------------------- */
 
 /* Get all heaps that are not refused for want of memory. Each is whole. */
 static void get_all(spt_recv_stream *stream)

@@ -97,8 +97,6 @@ static void await_runs(job *it, int n)
         sched_yield();
 }
 
-/* ---- Waking and pausing ---------------------------------------------------------------------- */
-
 static void *wake_often(void *arg)
 {
     for (int i = 0; i < MANY; i++)
@@ -157,8 +155,6 @@ TEST(a_task_that_waits_for_hours_can_be_paused_and_resumed)
     await_runs(j, 1);
     CHECK_EQUAL(j->done, 2);
 }
-
-/* ---- Descriptors ----------------------------------------------------------------------------- */
 
 TEST(a_writable_descriptor_ends_a_wait)
 {
@@ -293,8 +289,6 @@ TEST(a_call_that_comes_before_a_helper_waits_has_it_look_again)
     spti_pool_signal(pool);
     CHECK_EQUAL(spti_pool_help(pool, UINT64_MAX, true), SPTI_HELPED); /* and does not wait */
 }
-
-/* ---- Stopping -------------------------------------------------------------------------------- */
 
 TEST(a_pool_that_stops_tells_every_task_once)
 {

@@ -8,7 +8,6 @@
 #include "support.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -77,6 +76,20 @@ static void make_one(uint64_t cnt)
 {
     make_part(&packet, cnt, PAYLOAD, 0, PAYLOAD);
     make_end_of(&packet, cnt, 0, PAYLOAD);
+}
+
+static void put_one(uint64_t cnt)
+{
+    make_one(cnt);
+    put(packet.bytes, packet.size);
+}
+
+/* A receiver that has received a heap from the test. */
+static void begin_receiver_from_test(void)
+{
+    other = connect_as(SOCK_STREAM, begin_receiver(65536));
+    put_one(1);
+    spt_recv_stream_return(receiver, get_heap_of(receiver));
 }
 
 TEST(heaps_larger_than_all_buffers_come_through_whole)
@@ -166,10 +179,7 @@ TEST(packets_are_found_however_they_are_cut_and_one_that_is_cut_off_is_counted)
 TEST(a_connection_that_is_reset_ends_the_stream_with_that_error)
 {
     begin(1);
-    other = connect_as(SOCK_STREAM, begin_receiver(65536));
-    make_one(1);
-    put(packet.bytes, packet.size);
-    spt_recv_stream_return(receiver, get_heap_of(receiver));
+    begin_receiver_from_test();
     struct linger now = {1, 0};
     REQUIRE(setsockopt(other, SOL_SOCKET, SO_LINGER, &now, sizeof(now)) == 0);
     end_fd(&other);
@@ -180,14 +190,10 @@ TEST(a_connection_ends_at_either_end_although_a_child_of_the_process_has_it)
 {
     for (int which = 0; which < 2; which++) {
         begin(1);
-        if (which == 0) {
+        if (which == 0)
             begin_sender_to_test(9000);
-        } else {
-            other = connect_as(SOCK_STREAM, begin_receiver(65536));
-            make_one(1);
-            put(packet.bytes, packet.size);
-            spt_recv_stream_return(receiver, get_heap_of(receiver));
-        }
+        else
+            begin_receiver_from_test();
         pid_t child = fork();
         if (child == 0) {
             alarm(20);
@@ -208,15 +214,13 @@ static void check_end(const void *bytes, size_t n, spt_fault fault)
     end();
     begin(1);
     other = connect_as(SOCK_STREAM, begin_receiver(2000));
-    make_one(1);
-    put(packet.bytes, packet.size);
+    put_one(1);
     put(bytes, n);
     CHECK_EQUAL(take_all_heaps(receiver), 1);
     spt_recv_stats stats = stats_of(receiver);
     CHECK_EQUAL(stats.account.faults[fault], 1, stats.account.packets, 2, stats.sys_errno, EPROTO);
     /* It does not read on: the sender is told, sooner or later. */
-    struct pollfd news = {other, POLLIN | POLLHUP | POLLERR, 0};
-    CHECK_EQUAL(poll(&news, 1, 10000), 1);
+    CHECK(is_readable(other, 10000));
 }
 
 TEST(behind_what_does_not_say_how_long_it_is_nothing_is_looked_for)
@@ -241,8 +245,7 @@ TEST(a_malformed_packet_that_says_how_long_it_is_is_passed_over)
     make_part(&packet, 1, 10, 0, 20); /* beyond its heap */
     make_end_of(&packet, 1, 0, 20);
     put(packet.bytes, packet.size);
-    make_one(2);
-    put(packet.bytes, packet.size);
+    put_one(2);
     end_fd(&other);
     CHECK_EQUAL(take_all_heaps(receiver), 1);
     CHECK_EQUAL(stats_of(receiver).account.faults[SPT_FAULT_BEYOND], 1);
@@ -257,8 +260,7 @@ TEST(a_reader_takes_one_connection_and_the_first)
     CHECK_EQUAL(spt_recv_stream_port(receiver), port);
     close(listening);
     other = connect_as(SOCK_STREAM, port);
-    make_one(1);
-    put(packet.bytes, packet.size);
+    put_one(1);
     spt_recv_stream_return(receiver, get_heap_of(receiver));
     struct sockaddr_in address = on_loopback(port);
     OWN_FD int second = socket(AF_INET, SOCK_STREAM, 0);

@@ -88,8 +88,6 @@ static void await_release(void)
         await_news();
 }
 
-/* ---- Messages -------------------------------------------------------------------------------- */
-
 TEST(equal_packets_and_a_shorter_last_share_a_message)
 {
     begin();
@@ -217,8 +215,6 @@ TEST(where_none_may_send_to_each_packet_fails)
         CHECK_EQUAL(packets[i].error, EACCES);
     CHECK_EQUAL(t->stats.errors_by_errno[EACCES], 3, t->stats.packets, 0);
 }
-
-/* ---- What is refused ------------------------------------------------------------------------- */
 
 TEST(bad_endpoints_ttls_and_interfaces_are_refused_with_a_reason)
 {
