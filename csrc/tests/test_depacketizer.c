@@ -23,22 +23,18 @@ static void end(void)
     END(spt_depacketizer, d);
 }
 
-static spt_depacketizer_config any_order(void)
-{
-    spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
-    config.allow_out_of_order = true;
-    return config;
-}
+#define IN_ORDER(...) CONFIG(spt_depacketizer_config, SPT_DEPACKETIZER_CONFIG_DEFAULT, __VA_ARGS__)
+#define ANY_ORDER(...) IN_ORDER(its.allow_out_of_order = true; __VA_ARGS__)
 
-static void begin_with(spt_depacketizer_config config)
+static void begin_with(const spt_depacketizer_config *config)
 {
     end();
-    d = NEW(spt_depacketizer_create(&config, NULL));
+    d = NEW(spt_depacketizer_create(config, NULL));
 }
 
 static void begin(void)
 {
-    begin_with((spt_depacketizer_config)SPT_DEPACKETIZER_CONFIG_DEFAULT);
+    begin_with(IN_ORDER());
 }
 
 /* Take the packet that has been made: parsed, placed, copied. */
@@ -153,7 +149,7 @@ TEST(in_order_nothing_is_taken_after_a_loss)
 
 TEST(in_any_order_all_that_arrives_is_taken_and_gaps_are_known)
 {
-    begin_with(any_order());
+    begin_with(ANY_ORDER());
     TAKE({1, 100, 60, 20, SPT_PLACED}, {1, 100, 0, 20, SPT_PLACED}, {1, 100, 20, 20, SPT_PLACED});
     spt_depacketizer_flush(d);
     spt_received_heap *heap = NEW(spt_depacketizer_next(d));
@@ -165,7 +161,7 @@ TEST(in_any_order_all_that_arrives_is_taken_and_gaps_are_known)
 
 TEST(what_has_arrived_is_a_duplicate_and_what_overlaps_contradicts)
 {
-    begin_with(any_order());
+    begin_with(ANY_ORDER());
     TAKE({1, 100, 0, 40, SPT_PLACED}, {1, 100, 0, 40, SPT_DUPLICATE},
          {1, 100, 10, 10, SPT_DUPLICATE}, {1, 100, 30, 20, SPT_INCONSISTENT},
          {1, 101, 40, 20, SPT_INCONSISTENT}, {1, 100, 40, 60, SPT_PLACED});
@@ -186,7 +182,7 @@ TEST(a_packet_of_another_flavour_contradicts)
 
 TEST(a_late_packet_begins_no_ghost_that_would_push_out_a_living_heap)
 {
-    begin_with(any_order());
+    begin_with(ANY_ORDER());
     TAKE({1, 40, 0, 20, SPT_PLACED}, {1, 40, 20, 20, SPT_PLACED});
     for (uint64_t cnt = 2; cnt < 6; cnt++)
         TAKE({cnt, 40, 0, 20, SPT_PLACED});
@@ -222,10 +218,7 @@ TEST(one_heap_too_many_pushes_out_the_one_that_was_begun_first)
 
 TEST(substreams_do_not_push_out_each_other_and_are_flushed_in_order)
 {
-    spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
-    config.substreams = 3;
-    config.max_heaps = 1;
-    begin_with(config);
+    begin_with(IN_ORDER(its.substreams = 3, its.max_heaps = 1));
     TAKE({11, 40, 0, 30, SPT_PLACED}, {9, 40, 0, 30, SPT_PLACED}, {10, 40, 0, 30, SPT_PLACED});
     check_no_next();
     TAKE({12, 40, 0, 30, SPT_PLACED});
@@ -236,7 +229,7 @@ TEST(substreams_do_not_push_out_each_other_and_are_flushed_in_order)
 
 TEST(a_heap_without_a_length_grows_and_is_contiguous_without_a_gap)
 {
-    begin_with(any_order());
+    begin_with(ANY_ORDER());
     TAKE({1, -1, 4000, 4000, SPT_PLACED}, {1, -1, 0, 4000, SPT_PLACED});
     for (uint64_t at = 8000; at < 40000; at += 4000)
         TAKE({1, -1, at, 4000, SPT_PLACED});
@@ -272,9 +265,7 @@ TEST(a_length_that_is_said_later_counts_and_may_not_be_too_short)
 
 TEST(packets_without_a_length_can_be_refused)
 {
-    spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
-    config.allow_unsized_heaps = false;
-    begin_with(config);
+    begin_with(IN_ORDER(its.allow_unsized_heaps = false));
     TAKE({1, -1, 0, 100, SPT_UNSIZED}, {1, 200, 0, 100, SPT_PLACED}, {1, -1, 100, 100, SPT_UNSIZED},
          {1, 200, 100, 100, SPT_PLACED});
     CHECK_NEXT({1, COMPLETE, 200});
@@ -282,11 +273,7 @@ TEST(packets_without_a_length_can_be_refused)
 
 TEST(heaps_beyond_what_is_allowed_are_refused_and_counted)
 {
-    spt_depacketizer_config config = any_order();
-    config.max_heap_size = 1000;
-    config.max_pointers = 2;
-    config.max_gaps = 1;
-    begin_with(config);
+    begin_with(ANY_ORDER(its.max_heap_size = 1000, its.max_pointers = 2, its.max_gaps = 1));
     TAKE({1, 1001, 0, 100, SPT_TOO_LARGE}, {1, (INT64_C(1) << 40) - 1, 0, 100, SPT_TOO_LARGE},
          {1, -1, 950, 100, SPT_TOO_LARGE}, {2, -1, 900, 100, SPT_PLACED},
          {2, -1, 700, 100, SPT_PLACED},
@@ -338,7 +325,7 @@ TEST(pointers_that_every_packet_repeats_are_kept_once)
 
 TEST(a_pointer_that_comes_again_is_where_it_was_sent_last)
 {
-    begin_with(any_order());
+    begin_with(ANY_ORDER());
     CHECK_EQUAL(take_item(1, 30, 10, 10, true, 0x1000, 2), SPT_PLACED);
     CHECK_EQUAL(take_item(1, 30, 0, 10, true, 0x1000, 1), SPT_PLACED);
     CHECK_EQUAL(take_item(1, 30, 20, 10, true, 0x1000, 1), SPT_PLACED);
@@ -397,9 +384,7 @@ TEST(heaps_that_were_never_begun_are_gaps_in_the_counts_by_their_step)
 
 static void begin_counted(void)
 {
-    spt_depacketizer_config config = any_order();
-    config.memory = counted_memory;
-    begin_with(config);
+    begin_with(ANY_ORDER(its.memory = counted_memory));
 }
 
 TEST(memory_that_was_got_is_put_back_or_kept_by_whom_it_was_handed_to)
@@ -453,7 +438,7 @@ TEST(no_heap_is_whole_that_a_packet_found_no_memory_for)
     static const uint64_t whole[] = {0, 400, 400, 20};
     long failed, n = 0;
     do {
-        begin_with(any_order());
+        begin_with(ANY_ORDER());
         fail_once(++n);
         take_with_items(1, (int64_t)whole[1]);
         take_with_items(2, -1);
@@ -496,12 +481,10 @@ static spt_status find_place(void *user, spt_received_heap *heap, const spt_rece
 
 static void begin_placing(size_t max_heaps)
 {
-    spt_depacketizer_config config = any_order();
-    config.max_heaps = max_heaps;
+    spti_placing placing = {.user = &host, .place = find_place};
     memset(&host, 0, sizeof(host));
     end();
-    d = NEW(spti_depacketizer_create(&config, &(spti_placing){.user = &host, .place = find_place},
-                                     NULL));
+    d = NEW(spti_depacketizer_create(ANY_ORDER(its.max_heaps = max_heaps), &placing, NULL));
 }
 
 TEST(a_heap_goes_where_it_is_placed_and_its_place_is_not_freed)
@@ -619,15 +602,16 @@ TEST(none_goes_on_from_a_packet_that_says_its_offset_twice)
 
 TEST(a_configuration_that_cannot_be_is_refused)
 {
-    for (int i = 0; i < 6; i++) {
-        spt_depacketizer_config config = SPT_DEPACKETIZER_CONFIG_DEFAULT;
-        config.max_pointers = i == 4 ? 1 : config.max_pointers; /* with these, none would end */
-        config.max_heap_size = i == 5 ? 0 : config.max_heap_size;
-        config.max_heaps = i == 0 ? 0 : i == 1 ? SIZE_MAX / 2 : config.max_heaps;
-        config.substreams = i == 2 ? 0 : i == 1 ? 16 : config.substreams;
-        config.memory.get = i == 3 ? get_counted : NULL;
-        CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_depacketizer_create(&config, &err));
-    }
+    const spt_depacketizer_config *const bad[] = {
+        IN_ORDER(its.max_heaps = 0),
+        IN_ORDER(its.max_heaps = SIZE_MAX / 2, its.substreams = 16),
+        IN_ORDER(its.substreams = 0),
+        IN_ORDER(its.memory.get = get_counted),
+        IN_ORDER(its.max_pointers = 1), /* with these, none would end */
+        IN_ORDER(its.max_heap_size = 0),
+    };
+    for (size_t i = 0; i < LENGTH(bad); i++)
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, "", spt_depacketizer_create(bad[i], &err));
     spt_depacketizer_destroy(NULL);
 }
 
