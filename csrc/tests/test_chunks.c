@@ -48,10 +48,8 @@ static void place(spt_place_data *data, size_t size, void *user)
     if (data->items[0] < 0)
         return;
     CHECK_EQUAL(data->items[1], HEAP);
+    place_by_timestamp(data, size, user);
     uint64_t n = (uint64_t)data->items[0];
-    data->chunk_id = (int64_t)(n / HEAPS);
-    data->heap_index = n % HEAPS;
-    data->heap_offset = n % HEAPS * HEAP;
     data->batch_stats[0] += 1;
     data->batch_stats[1] = n > data->batch_stats[1] ? n : data->batch_stats[1];
     data->extra[0] = (uint8_t)(n + 1);
