@@ -53,9 +53,10 @@ struct task {
 };
 
 /* It sends a packet, and no other for a long time. */
-spt::stream_config slow()
+spt::stream_config slow(bool poll = false)
 {
     spt::stream_config config;
+    config.poll = poll;
     config.rate = 1;
     config.burst_size = 1;
     return config;
@@ -378,11 +379,9 @@ static task expect_stop(spt::stream &stream, state &s, bool &stopped)
 
 TEST(a_coroutine_is_thrown_what_went_wrong)
 {
-    spt::stream_config config = slow();
-    config.poll = true;
     state s;
     bool stopped = false;
-    spt::memory_stream stream(spt::no_thread, config);
+    spt::memory_stream stream(spt::no_thread, slow(true));
     const task waits = expect_stop(stream, s, stopped);
     CHECK_THROWS(SPT_ERR_ARGUMENT, "async_send", stream.send(s.heap)); /* nobody would poll */
     stream.stop();
@@ -398,11 +397,9 @@ static task expect_nothing(spt::stream &stream, state &s)
 
 TEST(what_a_coroutine_throws_comes_out_of_poll_when_all_have_been_resumed)
 {
-    spt::stream_config config = slow();
-    config.poll = true;
     state s;
     bool stopped = false;
-    spt::memory_stream stream(spt::no_thread, config);
+    spt::memory_stream stream(spt::no_thread, slow(true));
     const task throws = expect_nothing(stream, s), waits = expect_stop(stream, s, stopped);
     stream.stop();
     CHECK_THROWS(SPT_ERR_STOPPED, "", stream.poll());
