@@ -13,6 +13,7 @@ import pytest
 import spead2.recv
 
 from support import captures, ref_encode
+from support.chunks import capsule
 from support.ref_encode import Inline, described
 from support.ref_encode import one_packet as heap
 from support.sockets import free_port, udp_socket
@@ -73,6 +74,8 @@ SETTINGS = {
     "StreamConfig": "max_heaps substreams bug_compat memcpy stop_on_stop_item allow_unsized_heaps"
     " allow_out_of_order stream_id explicit_start",
     "RingStreamConfig": "heaps contiguous_only incomplete_keep_payload_ranges",
+    "ChunkStreamConfig": "max_chunks max_heap_extra",
+    "ChunkStreamGroupConfig": "max_chunks",
 }
 
 
@@ -89,6 +92,8 @@ def test_a_config_has_defaults_and_is_given_values_by_keyword_and_by_assignment(
         made(no_such_thing=1)
     with pytest.raises(TypeError):
         made(4)
+    with pytest.raises(AttributeError):
+        made().no_such_thing = 1
 
 
 def test_a_config_has_an_allocator(recv, package):
@@ -109,9 +114,18 @@ def test_a_config_has_an_allocator(recv, package):
         ("StreamConfig", "memory_allocator", 3, TypeError),
         ("RingStreamConfig", "heaps", 0, ValueError),
         ("RingStreamConfig", "heaps", -1, TypeError),
+        ("ChunkStreamConfig", "max_chunks", 0, ValueError),
+        ("ChunkStreamConfig", "max_chunks", -1, TypeError),
+        ("ChunkStreamConfig", "max_heap_extra", -1, TypeError),
+        ("ChunkStreamConfig", "place", 3, TypeError),
         ("ChunkStreamConfig", "place", (), IndexError),
         ("ChunkStreamConfig", "place", (3,), TypeError),
+        ("ChunkStreamConfig", "place", (capsule(8, b"void (int)", None),), ValueError),
+        ("ChunkStreamConfig", "items", [-1], TypeError),
         ("ChunkStreamConfig", "items", [2**64], TypeError),
+        ("ChunkStreamGroupConfig", "max_chunks", 0, ValueError),
+        ("ChunkStreamGroupConfig", "max_chunks", -1, TypeError),
+        ("ChunkStreamGroupConfig", "eviction_mode", 1, TypeError),
     ],
 )
 def test_a_config_refuses_what_cannot_be(recv, kind, name, value, error):
