@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Flavours, and what of their numbers is possible."""
+"""Flavours and lists of ranges: what of their numbers is possible."""
 
 import dataclasses
 
 import numpy as np
 import pytest
+import spead2
 
+import spead_tutorial
 from spead_tutorial.flavour import Flavour
 
 
@@ -32,3 +34,15 @@ def test_a_bad_flavour_is_refused_in_one_line_with_the_value(arguments):
     for bad in ("40", 40.0, None):
         with pytest.raises(TypeError):
             Flavour(4, 64, bad)
+
+
+@pytest.mark.parametrize("text", ["", "1", "1-3", "2,3-5,8,9-11", "3-1", " 1 , 2 - 4", "1,1"])
+def test_a_list_of_ranges_is_read_as_spead2_reads_it(text):
+    assert spead_tutorial.parse_range_list(text) == spead2.parse_range_list(text)
+
+
+@pytest.mark.parametrize("text", ["a", "1-", "-1", "1,,2", "0x10", "1-2-3", ","])
+def test_what_is_no_list_of_ranges_is_refused(text):
+    for module in (spead2, spead_tutorial):
+        with pytest.raises(ValueError, match="invalid literal"):
+            module.parse_range_list(text)
