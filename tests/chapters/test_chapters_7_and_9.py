@@ -34,21 +34,18 @@ from support.receivers import (
 
 
 @each_language
-def test_it_prints_what_chapter_3_prints_and_then_how_many_heaps_it_was(lab, language):
-    before, after = (
-        said(lab, packets(), language=language, name=name) for name in ("tut_3_recv", CHAPTER_7)
+def test_each_prints_what_the_one_before_prints_then_how_many_heaps_and_of_its_pool(lab, language):
+    third, seventh, ninth = (
+        said(lab, packets(), *told, language=language, name=name)
+        for name, *told in (("tut_3_recv",), (CHAPTER_7,), (CHAPTER_9, "-H", "1048576"))
     )
-    assert (after.status, after.errors) == (0, "")
-    assert timeless(after) == f"{timeless(before)}Received {len(signals())} heaps\n"
+    for done in (seventh, ninth):
+        assert (done.status, done.errors) == (0, "")
+    received = f"Received {len(signals())} heaps\n"
+    assert timeless(seventh) == timeless(third) + received
+    assert timeless(ninth) == timeless(third) + pool(len(signals()) + 1) + received
     exact = [np.mean(np.square(samples.astype(np.int64))) for samples in signals()]
-    assert re.findall(r"Power: (\S+)", after.output) == [f"{power:.2f}" for power in exact]
-
-
-@each_language
-def test_asked_for_both_it_prints_all_of_the_text_and_then_the_json_object(lab, language):
-    done = said(lab, packets(), "--json", "--text", language=language, name=CHAPTER_7)
-    *_, last, found = done.output.splitlines()
-    assert last == f"Received {json.loads(found)['heaps']} heaps"
+    assert re.findall(r"Power: (\S+)", seventh.output) == [f"{power:.2f}" for power in exact]
 
 
 @in_c
@@ -96,15 +93,6 @@ def test_a_program_that_is_too_slow_is_told_from_a_socket_that_is_too_small(lab,
 
 
 # ---- The pool ----
-
-
-@in_c
-def test_it_prints_what_chapter_7_prints_and_a_line_of_its_pool(lab, language):
-    before = said(lab, packets(), language=language, name=CHAPTER_7)
-    after = said(lab, packets(), "-H", "1048576", language=language, name=CHAPTER_9)
-    assert (after.status, after.errors) == (0, "")
-    *values, last = timeless(before).splitlines(keepends=True)
-    assert timeless(after) == "".join([*values, pool(len(signals()) + 1), last])
 
 
 @in_c
