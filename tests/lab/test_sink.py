@@ -19,9 +19,10 @@ from spead_tutorial.lab import sink_path
 from spead_tutorial.tools.lab import sink as command
 from support.lab_scripts import PATIENCE_S, send_gso
 from support.ref_encode import packet
+from support.trouble import stop_packet as stop
 
 PROGRAM = str(sink_path())
-SAMPLES, CONTROL, TIMESTAMP = 0x3300, 6, 0x1600
+SAMPLES, TIMESTAMP = 0x3300, 0x1600
 
 
 class Sink:
@@ -63,10 +64,6 @@ def sink() -> Iterator[Any]:
     yield start
     for running in started:
         running.close()
-
-
-def stop(cnt: int) -> bytes:
-    return packet(cnt, 1, 0, b"\0", [(True, CONTROL, 2), (False, 0, 0)])
 
 
 def samples(cnt: int, size: int, packet_size: int, value: int | None = None) -> list[bytes]:

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -29,8 +29,8 @@ from support.lab_scripts import begun, wait_for_the_end_of
 from support.labs import needs_lab, probe
 from support.needs import need
 from support.processes import wait_until_it_takes_signals
+from support.typed import COMMAND, Typed, check_refused, run
 
-COMMAND = str(Path(sys.executable).parent / "spead-tutorial")
 IN_MAIN = (COMMAND, "lab", "--in", "main", "--")
 PATIENCE_S = 60
 #: What begins a command that the system lets neither make a network nor enter one.
@@ -41,16 +41,9 @@ SLEEP = ("tail", "--lines=1", "--follow", __file__)  # prints, and waits, as one
 STUBBORN = ("sh", "-c", "trap '' TERM; echo; while :; do sleep 1000; done")
 
 pytestmark = needs_lab
-Done = subprocess.CompletedProcess[str]
 
 
-def spt(*arguments: str, before: Sequence[str] = ()) -> Done:
-    """Run a command as a process."""
-    how = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
-    return subprocess.run([*before, COMMAND, *arguments], **how, timeout=PATIENCE_S)
-
-
-def here(*arguments: str) -> Done:
+def here(*arguments: str) -> Typed:
     """Run a command in this process, which then takes signals as it did before."""
     out, errors = io.StringIO(), io.StringIO()
     before = {number: signal.getsignal(number) for number in INTERRUPTS}
@@ -64,12 +57,9 @@ def here(*arguments: str) -> Done:
     return subprocess.CompletedProcess(arguments, status, out.getvalue(), errors.getvalue())
 
 
-def fails(words: str, *arguments: str, status: int = 1, run: Callable[..., Done] = here) -> None:
+def fails(words: str, *arguments: str, status: int = 1) -> None:
     """Check that a command fails with one line that has these words."""
-    done = run(*arguments)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert re.fullmatch(r"spead-tutorial: [^\n]+\n", done.stderr)
-    assert words in done.stderr
+    check_refused(here(*arguments), status, words)
 
 
 def up(*arguments: str) -> None:
@@ -147,7 +137,7 @@ def test_a_lab_stays_from_up_until_down(place):
     done = here("lab", "up")
     assert done.returncode == 0
     assert "spead-tutorial lab --in main -- COMMAND" in done.stdout
-    entered = spt("lab", "--in", "main", "--", "cat", "/proc/net/dev")
+    entered = run(*IN_MAIN, "cat", "/proc/net/dev")
     assert (entered.returncode, entered.stderr) == (0, "")
     assert "dummy1:" in entered.stdout
     (place / ".other").touch()  # is no lab's
@@ -426,20 +416,20 @@ def test_in_a_lab_one_has_the_rights_of_a_fresh_one_and_may_enter_it_again(share
     show = ["sh", "-c", "id; grep CapEff /proc/self/status"]
     with Lab() as fresh:
         expected = fresh.run(show, capture_output=True, text=True).stdout
-    assert spt(*IN_MAIN[1:], *show).stdout == expected
-    assert spt(*IN_MAIN[1:], *IN_MAIN, "echo", "inside").stdout == "inside\n"
+    assert run(*IN_MAIN, *show).stdout == expected
+    assert run(*IN_MAIN, *IN_MAIN, "echo", "inside").stdout == "inside\n"
 
 
 def test_programs_of_chapters_run_in_a_lab_that_stays(place, monkeypatch):
     up()
-    run = ["run", "6", "--lang", "c", "-n", "5", "--json"]
-    done = json.loads(here(*run, "--in", "main").stdout)
+    words = ["run", "6", "--lang", "c", "-n", "5", "--json"]
+    done = json.loads(here(*words, "--in", "main").stdout)
     assert states()["main"]["facts"]["packets"] == done["counted_packets"] > 0
     monkeypatch.setenv("SPEAD_TUTORIAL_LAB", "main")
-    assert here(*run).returncode == 0
+    assert here(*words).returncode == 0
     assert states()["main"]["facts"]["packets"] == 2 * done["counted_packets"]
-    fails("--kind is a fresh lab's: 'main' is there", *run, "--kind", "ifb", status=2)
-    fails("sending to --host, without --in", *run, "--host", "127.0.0.1", "--port", "9", status=2)
+    fails("--kind is a fresh lab's: 'main' is there", *words, "--kind", "ifb", status=2)
+    fails("sending to --host, without --in", *words, "--host", "127.0.0.1", "--port", "9", status=2)
 
 
 USAGE = {
@@ -506,13 +496,13 @@ def test_a_runtime_folder_that_is_not_the_users_own_is_passed_over(place, monkey
 @pytest.mark.thorough
 def test_where_the_system_forbids_to_enter_or_to_make_one_the_line_says_so(place):
     need("unshare")
-    run = functools.partial(spt, before=CONFINED)
-    fails("forbids this user a network namespace", "lab", "up", run=run)
-    fails("takes no root: --host 127.0.0.1 --port 8888", "run", "10", run=run)
+    confined = functools.partial(run, *CONFINED, COMMAND)
+    check_refused(confined("lab", "up"), 1, "forbids this user a network namespace")
+    check_refused(confined("run", "10"), 1, "takes no root: --host 127.0.0.1 --port 8888")
     assert os.listdir(place) == []
     up()
     for arguments in (["lab", "--in", "main", "--", "true"], ["run", "6", "--in", "main"]):
-        fails("the lab cannot be entered from here (", *arguments, run=run)
+        check_refused(confined(*arguments), 1, "the lab cannot be entered from here (")
 
 
 # ---- With a receiver ----
@@ -566,9 +556,9 @@ def test_kill_9_of_who_joined_a_lab_leaves_its_way_as_it_was(place, send):
 @pytest.mark.parametrize("kind", WAYS)
 def test_what_a_chapter_sends_to_a_receiver_is_proved_whether_somebody_listens_or_not(place, kind):
     up("--receiver", "--kind", kind)
-    run = ("run", "--in", "main", "10", "-n", "3", "--lang", "c")
-    nobody = here(*run)
+    words = ("run", "--in", "main", "10", "-n", "3", "--lang", "c")
+    nobody = here(*words)
     assert (nobody.returncode, "exactly what" in nobody.stdout) == (0, True), nobody.stderr
     with Lab.join("main") as lab, lab.receiver.socket():
-        somebody = here(*run)
+        somebody = here(*words)
         assert (somebody.returncode, "exactly what" in somebody.stdout) == (0, True)

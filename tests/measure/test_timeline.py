@@ -17,6 +17,7 @@ from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.timeline import record
 from support.records import TIMELINE
 from support.sockets import messages
+from support.typed import check_refused
 
 STEPS = [field.name for field in fields(Timeline) if field.name.endswith("_ns")]
 SMALL = {"heaps": 5, "heap_size": 10000}
@@ -128,10 +129,7 @@ def test_it_says_what_time_was_used_for_or_prints_json(receiver, here, flags, pr
     ],
 )
 def test_an_error_is_one_line(here, arguments, status, words):
-    done = here("timeline", *arguments)
-    assert (done.returncode, done.stdout) == (status, "")
-    assert re.fullmatch(r"spead-tutorial: [^\n]+\n", done.stderr)
-    assert words in done.stderr
+    check_refused(here("timeline", *arguments), status, words)
 
 
 def test_a_real_interface_is_refused(monkeypatch, here):
