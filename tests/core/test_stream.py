@@ -108,22 +108,6 @@ def test_a_socket_that_is_handed_in_is_duplicated(thread_pool, receiver):
         UdpStream(thread_pool, sock, [receiver.getsockname()])
 
 
-@pytest.mark.parametrize(
-    ("equal", "messages", "sizes"), [(False, 6, {9000, 7480}), (True, 2, {8240})]
-)
-def test_heaps_of_equal_packets_share_messages_throughout(receiver, equal, messages, sizes):
-    group = spead_tutorial.send.ItemGroup()
-    group.add_item(0x1600, "timestamp", "", shape=(), format=[("u", 40)], value=5)
-    group.add_item(0x3300, "x", "", shape=(16384,), dtype=np.int8, value=np.ones(16384, "i1"))
-    heaps = [HeapReference(group.get_heap(descriptors="none", data="all")) for _ in range(6)]
-    config = StreamConfig(max_packet_size=9000, max_heaps=6, equal_packets=equal)
-    stream = UdpStream(None, [receiver.getsockname()], config)
-    stream.send_heaps(heaps, GroupMode.SERIAL)
-    stats = stream.stats
-    assert (stats.packets, stats.messages, stats.gso_messages) == (12, messages, messages)
-    assert {len(receiver.recv(9000)) for _ in range(12)} == sizes
-
-
 # ---- What is refused ----
 
 
