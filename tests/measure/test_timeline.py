@@ -3,7 +3,6 @@
 
 import json
 import re
-import socket
 import subprocess
 
 import pytest
@@ -29,11 +28,6 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
 both_loops = pytest.mark.parametrize("pipelined", [False, True], ids=["chapter 4", "chapter 5"])
 
 
-def recorded(to: socket.socket, **more) -> Timeline:
-    """Record a timeline over loopback."""
-    return record(subprocess.run, to.getsockname(), **more)
-
-
 def check_order(timeline: Timeline, heaps: int) -> None:
     times = [getattr(timeline, step) for step in STEPS]
     assert [len(one) for one in times] == [heaps] * len(STEPS)
@@ -47,28 +41,10 @@ def check_order(timeline: Timeline, heaps: int) -> None:
 # ---- Recording ----
 
 
-@pytest.mark.parametrize(
-    ("program", "random"),
-    [
-        ("tut_4_send_perf", True),
-        ("tut_5_send_pipeline", True),
-        pytest.param("tut_4_send_constant", False, marks=pytest.mark.thorough),
-        pytest.param("tut_5_send_pipeline", False, marks=pytest.mark.thorough),
-    ],
-)
-def test_it_sends_what_the_programs_send(receiver, program, random):
-    options = ProgramOptions(5, 10000, random=random and program == "tut_5_send_pipeline")
-    argv = command(find_chapter(program), "python", options, receiver.getsockname())
-    assert finish(subprocess.run, program, argv).status == 0
-    expected = messages(receiver)
-    recorded(receiver, pipelined="pipeline" in program, random=random, **SMALL)
-    assert messages(receiver) == expected
-    assert len(expected) > 5 * 6
-
-
 @both_loops
 def test_chapter_5_begins_a_heap_before_the_last_is_done_and_4_after(receiver, pipelined):
-    timeline = recorded(receiver, pipelined=pipelined, random=False, **SLOW)
+    how = {"pipelined": pipelined, "random": False, **SLOW}
+    timeline = record(subprocess.run, receiver.getsockname(), **how)
     check_order(timeline, 3)
     ended = timeline.completed_ns if pipelined else timeline.resumed_ns
     for begun, end in zip(timeline.prepare_ns[1:], ended, strict=False):
@@ -95,26 +71,39 @@ def test_times_that_cannot_be_are_refused():
 # ---- As a command ----
 
 
+def test_it_says_what_time_was_used_for(receiver, here):
+    done = here("timeline", "-n", "3", "-H", "8192", "-p", "9000", *receiver.getsockname())
+    assert (done.returncode, done.stderr) == (0, "")
+    (words,) = done.stdout.splitlines()
+    assert re.match(r"3 heaps in [\d.]+ ms; from heap 1 on, counted from 0, the", words)
+    assert words.count("%") == 4
+    assert len(messages(receiver)) == 3 + 1  # with the stop heap
+
+
 @pytest.mark.parametrize(
     ("flags", "program"),
     [
         ((), "tut_4_send_constant"),
         (("--random",), "tut_4_send_perf"),
         (("--pipelined", "--random", "-c", "0,0"), "tut_5_send_pipeline"),
+        pytest.param(("--pipelined",), "tut_5_send_pipeline", marks=pytest.mark.thorough),
     ],
 )
-def test_it_says_what_time_was_used_for_or_prints_json(receiver, here, flags, program):
-    options = (*flags, "-n", "3", "-H", "8192", "-p", "9000", *receiver.getsockname())
-    in_words, as_json = here("timeline", *options), here("timeline", "--json", *options)
-    assert (in_words.returncode, as_json.returncode) == (0, 0)
-    assert in_words.stderr == as_json.stderr == ""
-    (words,), found = in_words.stdout.splitlines(), json.loads(as_json.stdout)
-    assert re.match(r"3 heaps in [\d.]+ ms; from heap 1 on, counted from 0, the", words)
-    assert words.count("%") == 4
+def test_it_sends_what_the_programs_send_and_prints_json(receiver, here, flags, program):
+    is_random = "--random" in flags
+    options = ProgramOptions(5, 10000, random=is_random and "--pipelined" in flags)
+    argv = command(find_chapter(program), "python", options, receiver.getsockname())
+    assert finish(subprocess.run, program, argv).status == 0
+    expected = messages(receiver)
+    assert len(expected) > 5 * 6
+    done = here("timeline", "--json", *flags, "-n", "5", "-H", "10000", *receiver.getsockname())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert messages(receiver) == expected
+    found = json.loads(done.stdout)
     timeline = Timeline(**{k: tuple(v) if k in STEPS else v for k, v in found.items()})
-    check_order(timeline, 3)
-    assert (timeline.program, timeline.random) == (program, "--random" in flags)
-    assert (timeline.language, timeline.heap_size, timeline.packet_size) == ("python", 8192, 9000)
+    check_order(timeline, 5)
+    assert (timeline.program, timeline.random) == (program, is_random)
+    assert (timeline.language, timeline.heap_size, timeline.packet_size) == ("python", 10000, 1472)
 
 
 @pytest.mark.parametrize(
