@@ -218,43 +218,36 @@ def test_a_program_under_another_name_is_of_no_chapter(receiver, tmp_path, name,
     assert found["streams"] == 1
 
 
-def test_a_mistake_in_a_python_thread_is_shown_whole_and_ends_the_program(tmp_path):
-    script = tmp_path / "mistaken.py"
+def with_a_thread(folder: Path, call: str) -> list[str]:
+    """A program in Python, one of whose threads calls something."""
+    script = folder / "threaded.py"
     script.write_text(
         "from spead_tutorial_run import run\n"
         "import threading\n"
         "def main():\n"
-        "    thread = threading.Thread(target=lambda: 1 / 0)\n"
+        f"    thread = threading.Thread(target=lambda: {call})\n"
         "    thread.start()\n"
         "    thread.join()\n"
         "    print('went on')\n"
         "run(main)\n"
     )
-    done = ended([sys.executable, str(script)])
+    return [sys.executable, str(script)]
+
+
+def test_a_mistake_in_a_python_thread_is_shown_whole_and_ends_the_program(tmp_path):
+    done = ended(with_a_thread(tmp_path, "1 / 0"))
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith("ZeroDivisionError: division by zero\n")
 
 
 def test_where_nobody_reads_a_thread_that_prints_ends_the_program(tmp_path):
     """And not only that thread: the next one to fail would wait for its turn to say so."""
-    script = tmp_path / "unread.py"
-    script.write_text(
-        "from spead_tutorial_run import run\n"
-        "import threading\n"
-        "def main():\n"
-        "    thread = threading.Thread(target=print, args=['x' * 100000])\n"
-        "    thread.start()\n"
-        "    thread.join()\n"
-        "    print('went on')\n"
-        "run(main)\n"
-    )
     reader, writer = os.pipe()
     os.close(reader)
+    argv = with_a_thread(tmp_path, "print('x' * 100000)")
     with open(writer, "w") as unread:
-        done = subprocess.run(
-            [sys.executable, script], stdout=unread, stderr=subprocess.PIPE, text=True, timeout=60
-        )
-    assert (done.returncode, done.stderr) == (1, "unread: Broken pipe\n")
+        done = subprocess.run(argv, stdout=unread, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (1, "threaded: Broken pipe\n")
 
 
 # ---- Running ----
@@ -396,10 +389,7 @@ def test_what_the_kernel_reads_in_place_is_reported(lab, language, switches):
 def test_a_kernel_that_copies_after_all_does_not_go_unnoticed(lab, language):
     result, told_to = (
         believed(
-            Loopback("fast", lab),
-            ZERO_COPY,
-            language,
-            ProgramOptions(300, 8192, switches=switches),
+            Loopback("fast", lab), ZERO_COPY, language, ProgramOptions(300, 8192, switches=switches)
         )
         for switches in ((), ("copy",))
     )

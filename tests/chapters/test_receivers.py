@@ -25,15 +25,7 @@ from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, command, program
 from spead_tutorial.recv import Stream, StreamStats
 from spead_tutorial.recv._config import ACCOUNT, COMMON
-from support.programs import (
-    PATIENCE_S,
-    PEERS,
-    cases,
-    each_language,
-    ended,
-    name_of,
-    refusal,
-)
+from support.programs import PATIENCE_S, PEERS, cases, each_language, ended, name_of, refusal
 from support.receivers import (
     CHAPTER_3,
     CHAPTER_9,

@@ -86,14 +86,8 @@ def test_where_nothing_is_missing_it_says_so(names, given, row):
         ),
         ({"socket_dropped": 7, "incomplete_heaps_evicted": 3}, "the socket had no room"),
         ({"ring_dropped": 2}, "the full ring dropped 2 heaps: take them faster"),
-        (
-            {"packets_malformed": 3, "malformed_header": 3},
-            "3 packets malformed (3: it does",
-        ),
-        (
-            {"packets_inconsistent": 1},
-            "1 packet inconsistent (it contradicts other packets",
-        ),
+        ({"packets_malformed": 3, "malformed_header": 3}, "3 packets malformed (3: it does"),
+        ({"packets_inconsistent": 1}, "1 packet inconsistent (it contradicts other packets"),
         ({"packets_too_large": 1}, "raise max_heap_size"),
         ({"packets_unsized": 1}, "allow_unsized_heaps takes them"),
         ({"packets_no_memory": 1}, "lower max_heaps"),
