@@ -6,8 +6,6 @@ import json
 import re
 from typing import Any
 
-import pytest
-
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, command
 from support.programs import each_language
@@ -102,10 +100,3 @@ def test_several_senders_without_an_end_are_followed_by_silence(lab, language):
     send_by_turns(lab, stream(FLOWS)[:-1])
     found = told(receiver.end())
     assert (found["ended"], found["heaps"]) == ("silence", FLOWS)
-
-
-@pytest.mark.parametrize("count", ["0", "257", "x"])
-def test_a_number_of_sockets_that_cannot_be_is_refused(lab, count):
-    for language in built():
-        with pytest.raises(Exception, match="from 1 to 256"):
-            Receiver(lab, language, "-s", count, name=CHAPTER_18)

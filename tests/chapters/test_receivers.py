@@ -100,16 +100,18 @@ REFUSED = {
     "a whole number from 0 to 1000": [
         (f"-b{text}", text) for text in ("-1", "1001", "x", "9" * 5000)
     ],
+    "a whole number from 1 to 256": [(f"-s{text}", text) for text in ("0", "257", "x")],
 }
 
 
 @each_language
 def test_what_is_asked_for_wrongly_is_refused(language, monkeypatch, capsys):
-    usual = receiving.ReceiverOptions(heap_size=1 << 20, buffers=6)
+    usual = receiving.ReceiverOptions(heap_size=1 << 20, buffers=6, sockets=2)
     parse = partial(receiving.parse_receiver_options, "", usual)
     for words, texts in REFUSED.items():
+        name = CHAPTER_18 if words.endswith(" 256") else CHAPTER_9
         for argument, text in texts:
-            argv = [*program(CHAPTER_9, language), argument]
+            argv = [*program(name, language), argument]
             said = refusal(argv, parse if language == "python" else None, monkeypatch, capsys)
             assert said.endswith(f"must be {words}, not '{text}'")
 
