@@ -7,7 +7,6 @@ Each start of the one in Python compiles with Numba, for seconds: once is enough
 import functools
 import json
 import re
-import subprocess
 import sys
 
 import numpy as np
@@ -18,7 +17,7 @@ from spead_tutorial.measure import delivery
 from spead_tutorial.measure.programs import Done, built, program
 from spead_tutorial.send import ItemGroup
 from support import receivers
-from support.programs import PATIENCE_S, cases, in_c
+from support.programs import cases, ended, in_c
 from support.receivers import (
     CHAPTER_12,
     CHUNK,
@@ -193,7 +192,7 @@ def test_without_numba_one_line_says_what_to_install():
     (_, path) = program(CHAPTER_12, "python")
     start = "import runpy, sys; sys.modules['numba'] = None; runpy.run_path(sys.argv[0])"
     argv = [sys.executable, "-P", "-c", f"import sys; sys.argv = [{path!r}]; {start}"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = ended(argv)
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"{CHAPTER_12}: ")

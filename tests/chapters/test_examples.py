@@ -15,7 +15,7 @@ from spead_tutorial.measure import programs
 from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.place import Device
 from support import ROOT
-from support.programs import PATIENCE_S, in_c
+from support.programs import ended, in_c
 
 DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
@@ -29,9 +29,7 @@ SHOWN = sorted({name for names in PAGES.values() for name in names})
 
 def run(words: str) -> str:
     name, *more = words.split()
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / name, *more], capture_output=True, text=True, timeout=PATIENCE_S
-    )
+    done = ended([sys.executable, EXAMPLES / name, *more])
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout
 

@@ -75,9 +75,7 @@ def test_what_is_interrupted_while_it_imports_says_so_in_one_line(
 
 def interrupted_while_sending(argv: list[str], receiver: socket.socket) -> tuple[int, str, str]:
     """Run a process that gets SIGINT when it has sent something; return all that it says."""
-    with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with subprocess.Popen(argv, **PIPES) as process:
         try:
             receiver.recv(1)
             process.send_signal(signal.SIGINT)
@@ -133,7 +131,7 @@ def test_looking_at_a_program_as_a_module_leaves_interrupts_alone():
         "import signal, spead_tutorial.chapters.tut_2_send;"
         "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True)
+    done = run(sys.executable, "-P", "-c", code)
     assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 

@@ -35,6 +35,7 @@ from support.lab_scripts import (
 )
 from support.labs import needs_lab, probe
 from support.needs import need
+from support.typed import run
 
 PROBE = probe()
 #: Packets of each of three senders at once.
@@ -436,13 +437,7 @@ def test_a_lab_of_a_process_without_standard_streams_takes_none_of_their_numbers
             assert lab.counters().packets == 1
     """
     data = tmp_path / "data"
-    done = subprocess.run(
-        ["sh", "-c", f'exec "$@" {closed}', "sh", *script(text), str(data)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
+    done = run("sh", "-c", f'exec "$@" {closed}', "sh", *script(text), data)
     assert done.returncode == 0, done.stderr
     assert data.read_text() == "dataprinted\n"
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The sink: that it counts what arrives, and notices what is wrong."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -9,7 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import click
@@ -20,6 +21,7 @@ from spead_tutorial.tools.lab import sink as command
 from support.lab_scripts import PATIENCE_S, send_gso
 from support.ref_encode import packet
 from support.trouble import stop_packet as stop
+from support.typed import run
 
 PROGRAM = str(sink_path())
 SAMPLES, TIMESTAMP = 0x3300, 0x1600
@@ -53,17 +55,10 @@ class Sink:
 
 
 @pytest.fixture
-def sink() -> Iterator[Any]:
+def sink() -> Iterator[Callable[..., Sink]]:
     """A function that starts a sink with options."""
-    started: list[Sink] = []
-
-    def start(*options: str, host: str = "127.0.0.1") -> Sink:
-        started.append(Sink(*options, host=host))
-        return started[-1]
-
-    yield start
-    for running in started:
-        running.close()
+    with contextlib.ExitStack() as stack:
+        yield lambda *options, **how: stack.enter_context(contextlib.closing(Sink(*options, **how)))
 
 
 def samples(cnt: int, size: int, packet_size: int, value: int | None = None) -> list[bytes]:
@@ -236,16 +231,15 @@ def test_what_the_kernel_dropped_for_lack_of_room_is_reported(sink):
     ],
 )
 def test_what_cannot_be_is_one_line_and_a_status(argv, text):
-    done = subprocess.run([PROGRAM, *argv], capture_output=True, text=True, timeout=PATIENCE_S)
+    done = run(PROGRAM, *argv)
     assert (done.returncode, done.stdout) == (1 if "listen at" in text else 2, "")
     assert re.fullmatch(r"sink: [^\n]+\n", done.stderr)
     assert text in done.stderr
 
 
 def test_without_json_the_summary_is_one_line():
-    done = subprocess.run(
-        [PROGRAM, "-t", "0.1", "127.0.0.1", "0"], capture_output=True, text=True, check=True
-    )
+    done = run(PROGRAM, "-t", "0.1", "127.0.0.1", "0")
+    assert done.returncode == 0
     first, last = done.stdout.splitlines()
     assert first.startswith("listening 127.0.0.1 ")
     assert last.startswith("packets 0, ")
@@ -256,7 +250,7 @@ def test_without_json_the_summary_is_one_line():
 
 
 def test_the_command_has_the_options_of_the_program():
-    listed = subprocess.run([PROGRAM, "--help"], capture_output=True, text=True, check=True)
+    listed = run(PROGRAM, "--help")
     assert "example: sink " in listed.stdout
     found = re.findall(r"^ +(--?[a-z-]+)(?: ([A-Z]+))?", listed.stdout, re.M)
     options = [one for one in command.params if isinstance(one, click.Option)]

@@ -29,7 +29,7 @@ from support.lab_scripts import begun, wait_for_the_end_of
 from support.labs import needs_lab, probe
 from support.needs import need
 from support.processes import wait_until_it_takes_signals
-from support.typed import COMMAND, Typed, check_refused, run
+from support.typed import COMMAND, PIPES, Typed, check_refused, run
 
 IN_MAIN = (COMMAND, "lab", "--in", "main", "--")
 PATIENCE_S = 60
@@ -322,10 +322,7 @@ def test_whoever_gets_in_while_a_lab_ends_is_turned_away(place, capfd):
 
 def signalled(number: int, source: random.Random, *argv: str) -> tuple[subprocess.Popen, str]:
     """Send a signal to the group of a command, at any time; return what became of it."""
-    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
-    with subprocess.Popen(
-        argv, stdin=subprocess.DEVNULL, **pipes, text=True, start_new_session=True
-    ) as process:
+    with subprocess.Popen(argv, **PIPES, start_new_session=True) as process:
         wait_until_it_takes_signals(process)
         time.sleep(source.uniform(0, 0.7))
         os.killpg(process.pid, number)
