@@ -192,6 +192,17 @@ def make_stream(kind, send=spead_tutorial.send, rate=0.1):
 """
 
 
+@pytest.fixture
+def run_slow(tmp_path):
+    """Run a script that begins like this; return its status and all that it says."""
+
+    def run(text: str) -> tuple[int, str, str]:
+        done = run_script(SLOW + text, tmp_path)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
+
+
 def test_a_synchronous_send_can_be_interrupted_and_lets_go_of_its_heap(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -222,10 +233,8 @@ for kind in ("thread", "none"):
     assert process.returncode == 0
 
 
-def test_event_loops_and_the_interpreter_may_end_with_heaps_in_flight(tmp_path):
-    done = run_script(
-        SLOW
-        + """
+def test_event_loops_and_the_interpreter_may_end_with_heaps_in_flight(run_slow):
+    said = run_slow("""
 async def main(kind):
     stream = make_stream(kind, spead_tutorial.send.asyncio)
     await stream.async_send_heap(make_heap())
@@ -244,35 +253,27 @@ async def end():
     sys.exit(3)
 
 asyncio.run(end())
-""",
-        tmp_path,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (3, "closed\n", "")
+""")
+    assert said == (3, "closed\n", "")
 
 
-@pytest.mark.parametrize("kind", ["thread", "none"])
-def test_a_stream_may_be_closed_by_what_it_lets_go_of(tmp_path, kind):
-    done = run_script(
-        SLOW
-        + f"""
-async def main():
-    stream, heap = make_stream("{kind}", spead_tutorial.send.asyncio, 0), make_heap()
+def test_a_stream_may_be_closed_by_what_it_lets_go_of(run_slow):
+    said = run_slow("""
+async def main(kind):
+    stream, heap = make_stream(kind, spead_tutorial.send.asyncio, 0), make_heap()
     weakref.finalize(heap, stream.close)
     sent = stream.async_send_heap(heap)
     del heap
     print(await sent > 0)
 
-asyncio.run(main())
-""",
-        tmp_path,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
+for kind in ("thread", "none"):
+    asyncio.run(main(kind))
+""")
+    assert said == (0, "True\nTrue\n", "")
 
 
-def test_a_stream_that_goes_with_heaps_in_flight_is_not_found_meanwhile(tmp_path):
-    done = run_script(
-        SLOW
-        + """
+def test_a_stream_that_goes_with_heaps_in_flight_is_not_found_meanwhile(run_slow):
+    said = run_slow("""
 import threading
 sys.setswitchinterval(1e-6)
 pool, heap = spead_tutorial.ThreadPool(), make_heap()
@@ -298,16 +299,12 @@ for _ in range(300):
     asyncio.run(main())
     gc.collect(0)
 print("alive")
-""",
-        tmp_path,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "alive\n", "")
+""")
+    assert said == (0, "alive\n", "")
 
 
-def test_a_forked_child_is_told_to_make_its_own_stream(tmp_path):
-    done = run_script(
-        SLOW
-        + """
+def test_a_forked_child_is_told_to_make_its_own_stream(run_slow):
+    said = run_slow("""
 import warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of what is tried here
 streams = [make_stream(kind, rate=0) for kind in ("thread", "none")]
@@ -326,10 +323,8 @@ for stream in streams:
 if child:
     assert os.waitpid(child, 0)[1] == 0
     print("parent", flush=True)
-""",
-        tmp_path,
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "child\nchild\nparent\n", "")
+""")
+    assert said == (0, "child\nchild\nparent\n", "")
 
 
 def test_nothing_is_left_open_by_streams_that_have_gone(receiver):

@@ -148,13 +148,11 @@ def test_only_who_lets_go_of_the_gil_may_wait_for_a_lock_of_the_core(tmp_path):
 # ---- Interrupted and forked ---------------------------------------------------------------------
 
 STREAM = """
-import os, signal, socket, sys
+import os, signal, socket, sys, threading
 import spead_tutorial
 from spead_tutorial import recv
 
-has_thread = sys.argv[2] == "True"
-
-def make():
+def make(has_thread):
     stream = recv.Stream(spead_tutorial.ThreadPool() if has_thread else None)
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.bind(("127.0.0.1", 0))
@@ -162,8 +160,6 @@ def make():
     return stream, sock.getsockname()
 
 packet = bytes.fromhex(sys.argv[1])
-sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-stream, address = make()
 """
 
 
@@ -172,6 +168,9 @@ def test_getting_is_interrupted_and_goes_on_and_a_child_makes_its_own(tmp_path, 
     done = run_script(
         STREAM
         + """
+has_thread = sys.argv[2] == "True"
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+stream, address = make(has_thread)
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 try:
     signal.setitimer(signal.ITIMER_REAL, 0.05)
@@ -193,7 +192,7 @@ if child == 0:
             sys.exit("it was used")
     assert bytes(before.get_items()[0]) == b"abc"
     del stream, before
-    stream, address = make()
+    stream, address = make(has_thread)
 sender.sendto(packet, address)
 cnt = stream.get().cnt
 if child:
@@ -208,24 +207,22 @@ print("child" if child == 0 else "parent", cnt, flush=True)
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("has_thread", [True, False])
 @pytest.mark.parametrize("end", ["sys.exit(3)", pytest.param("pass", marks=pytest.mark.thorough)])
-def test_a_program_ends_although_its_streams_receive(tmp_path, has_thread, end):
+def test_a_program_ends_although_its_streams_receive(tmp_path, end):
     done = run_script(
         STREAM
         + f"""
-import threading
 full = recv.Stream(spead_tutorial.ThreadPool())
 full.add_buffer_reader(packet * 20)
 while full.stats.worker_blocked == 0:
     os.sched_yield()
-threading.Thread(target=stream.get, daemon=True).start()
+for has_thread in (True, False):
+    threading.Thread(target=make(has_thread)[0].get, daemon=True).start()
 heap = full.get()
 {end}
 """,
         tmp_path,
         heap(7).hex(),
-        str(has_thread),
     )
     assert (done.returncode, done.stderr) == (0 if end == "pass" else 3, "")
 
@@ -260,13 +257,10 @@ def test_a_stream_is_got_from_in_one_event_loop_after_another(thread_pool, sende
         await asyncio.sleep(0)
         assert not waiting.done()
 
-    async def get() -> int:
-        return (await stream.get()).cnt
-
     asyncio.run(leave_someone_waiting())
     for cnt in range(3):
         sender.send(heap(cnt))
-        assert asyncio.run(get()) == cnt
+        assert asyncio.run(stream.get()).cnt == cnt
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -278,11 +272,7 @@ def test_a_loop_that_is_closed_while_someone_waits_keeps_no_heap(thread_pool, se
     loop.run_until_complete(asyncio.sleep(0))
     loop.close()
     sender.send(heap(1))
-
-    async def get() -> int:
-        return (await stream.get()).cnt
-
-    assert asyncio.run(get()) == 1
+    assert asyncio.run(stream.get()).cnt == 1
     assert not waiting.done()
     waiting.get_coro().close()
 
