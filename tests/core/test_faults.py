@@ -26,9 +26,8 @@ AsyncUdpStream = spead_tutorial.send.asyncio.UdpStream
 # ---- The network ----
 
 
-def test_a_stream_that_must_not_fragment_says_what_fits(lab, tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text("""
+def test_a_stream_that_must_not_fragment_says_what_fits(lab):
+    script = """
 import sys, numpy as np
 from spead_tutorial.send import ItemGroup, StreamConfig, UdpStream, route_packet_size
 for host in sys.argv[2:]:
@@ -42,9 +41,9 @@ for host in sys.argv[2:]:
             print(stream.send_heap(group.get_heap(data="all")) > 50000, fits)
         except OSError as error:
             print(error)
-""")
+"""
     hosts = {lab.address: 28} | ({lab.address6: 48} if lab.address6 else {})
-    argv = [sys.executable, script, str(lab.port), *hosts]
+    argv = [sys.executable, "-P", "-c", script, str(lab.port), *hosts]
     lines = lab.run(argv, capture_output=True, text=True).stdout.splitlines()
     for headers, first, second in zip(hosts.values(), lines[::2], lines[1::2], strict=True):
         fits = (lab.mtu - headers) // 8 * 8
@@ -203,11 +202,8 @@ def run_slow(tmp_path):
     return run
 
 
-def test_a_synchronous_send_can_be_interrupted_and_lets_go_of_its_heap(tmp_path):
-    script = tmp_path / "script.py"
-    script.write_text(
-        SLOW
-        + """
+def test_a_synchronous_send_can_be_interrupted_and_lets_go_of_its_heap():
+    script = f"""{SLOW}
 for kind in ("thread", "none"):
     stream = make_stream(kind)
     stream.send_heap(make_heap())
@@ -223,8 +219,8 @@ for kind in ("thread", "none"):
         gc.collect()
         print("interrupted", alive() is None, flush=True)
 """
-    )
-    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, text=True) as process:
+    argv = [sys.executable, "-P", "-c", script]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         for _ in range(2):
             assert process.stdout.readline() == "sending\n"
