@@ -5,22 +5,14 @@ What they have in common with other streams is tested with those, once for each 
 """
 
 import asyncio
-import os
 
 import spead_tutorial.send.asyncio
-from spead_tutorial.send import StreamConfig, UdpStream
+from spead_tutorial.send import StreamConfig
 from support.heaps import make_heap
 from support.loops import in_loop
 from support.sockets import messages
 
 AsyncUdpStream = spead_tutorial.send.asyncio.UdpStream
-
-
-def test_no_thread_is_started(receiver):
-    before = len(os.listdir("/proc/self/task"))
-    stream = UdpStream(None, [receiver.getsockname()])
-    assert stream.send_heap(make_heap()) > 1000
-    assert len(os.listdir("/proc/self/task")) == before
 
 
 @in_loop
