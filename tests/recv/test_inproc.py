@@ -43,6 +43,7 @@ def test_heaps_are_received_also_after_they_were_sent_until_the_queue_has_been_s
 def test_each_substream_has_a_queue(own_threads):
     queues = [st.InprocQueue(), st.InprocQueue()]
     with send.InprocStream(own_threads, queues) as sender:
+        assert sender.num_substreams == 2
         for i in range(6):
             sender.send_heap(make_heap(N_BYTES, i), substream_index=i % 2)
     for i, queue in enumerate(queues):

@@ -7,7 +7,6 @@ What becomes of packets, and of heaps that lack some, is tested in C, and by `te
 import asyncio
 import copy
 import errno
-import gc
 import logging
 import os
 import pickle
@@ -83,18 +82,6 @@ def test_heaps_over_udp_arrive_whole_in_order_and_accounted_for(thread_pool, lis
     assert stats.socket_datagrams == sent.packets
     assert stats.socket_bytes == sent.bytes
     assert stats.socket_dropped == 0
-
-
-def test_an_array_of_a_heap_outlives_the_stream_and_its_pool():
-    with st.ThreadPool() as pool, recv.Stream(pool) as receiver:
-        receiver.add_buffer_reader(in_memory(2))
-        items = st.ItemGroup()
-        items.update(receiver.get())
-        first = items["samples"].value
-        items.update(receiver.get())
-    del receiver, pool, items
-    gc.collect()
-    assert first.tolist() == samples(0).tolist()
 
 
 def test_what_a_dropped_heap_lacks_is_said(thread_pool, caplog):
