@@ -72,21 +72,19 @@ def test_a_groups_error_names_the_first_heap_that_failed_and_the_rest_goes(threa
 # ---- Memory ----
 
 
-def test_an_array_dropped_in_flight_lives_until_its_heap_is_done(thread_pool, receiver):
-    async def main() -> None:
-        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(rate=1e6))
-        value = np.full(100000, 42, "i1")
-        alive = weakref.ref(value)
-        future = stream.async_send_heap(make_heap(samples=value))
-        del value
-        gone = asyncio.get_running_loop().create_future()
-        future.add_done_callback(lambda _: gone.set_result(alive() is None))
-        gc.collect()
-        assert alive() is not None
-        await future
-        assert await gone
-
-    asyncio.run(main())
+@in_loop
+async def test_an_array_dropped_in_flight_lives_until_its_heap_is_done(thread_pool, receiver):
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(rate=1e6))
+    value = np.full(100000, 42, "i1")
+    alive = weakref.ref(value)
+    future = stream.async_send_heap(make_heap(samples=value))
+    del value
+    gone = asyncio.get_running_loop().create_future()
+    future.add_done_callback(lambda _: gone.set_result(alive() is None))
+    gc.collect()
+    assert alive() is not None
+    await future
+    assert await gone
     payload = b""
     while len(payload) < 100000:
         payload += parse(receiver.recv(2000)).payload
@@ -105,20 +103,18 @@ async def test_a_cancelled_future_does_not_stop_its_heap(thread_pool, receiver):
 
 
 @pytest.mark.parametrize("closed", [True, False])
-def test_a_stream_closed_or_deleted_in_flight_still_sends(thread_pool, receiver, closed):
-    async def main() -> list[int]:
-        config = StreamConfig(rate=1e6, max_heaps=9)
-        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], config)
-        futures = [stream.async_send_heap(make_heap(10000)) for _ in range(9)]
-        if closed:
-            stream.close()
-            with pytest.raises(spead_tutorial.Stopped):
-                await stream.async_send_heap(make_heap())
-        del stream
-        gc.collect()
-        return await asyncio.gather(*futures)
-
-    assert len(set(asyncio.run(main()))) == 1
+@in_loop
+async def test_a_stream_closed_or_deleted_in_flight_still_sends(thread_pool, receiver, closed):
+    config = StreamConfig(rate=1e6, max_heaps=9)
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], config)
+    futures = [stream.async_send_heap(make_heap(10000)) for _ in range(9)]
+    if closed:
+        stream.close()
+        with pytest.raises(spead_tutorial.Stopped):
+            await stream.async_send_heap(make_heap())
+    del stream
+    gc.collect()
+    assert len(set(await asyncio.gather(*futures))) == 1
 
 
 @in_loop

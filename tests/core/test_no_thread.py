@@ -37,17 +37,15 @@ async def test_a_call_that_gathers_enough_sends_and_the_futures_are_done_when_it
     await asyncio.gather(*futures)
 
 
-def test_what_a_rate_holds_up_goes_on_by_itself_while_the_loop_is_free(receiver):
-    async def main() -> None:
-        config = StreamConfig(max_heaps=10, rate=20000.0, burst_size=1)
-        stream = AsyncUdpStream(None, [receiver.getsockname()], config)
-        futures = [stream.async_send_heap(make_heap()) for _ in range(5)]
-        await asyncio.sleep(0)
-        assert not futures[-1].done()  # nobody waits for it, and the loop has turned
-        while not all(future.done() for future in futures):
-            await asyncio.sleep(0.005)
-
-    asyncio.run(asyncio.wait_for(main(), 60))
+@in_loop
+async def test_what_a_rate_holds_up_goes_on_by_itself_while_the_loop_is_free(receiver):
+    config = StreamConfig(max_heaps=10, rate=20000.0, burst_size=1)
+    stream = AsyncUdpStream(None, [receiver.getsockname()], config)
+    futures = [stream.async_send_heap(make_heap()) for _ in range(5)]
+    await asyncio.sleep(0)
+    assert not futures[-1].done()  # nobody waits for it, and the loop has turned
+    while not all(future.done() for future in futures):
+        await asyncio.sleep(0.005)
     assert len(messages(receiver)) == 5
 
 

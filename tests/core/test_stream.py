@@ -242,16 +242,16 @@ def test_ids_that_the_protocol_reserves_are_refused_and_those_that_do_not_fit_th
         heap.add_item(spead_tutorial.Item(0x80, **of_one_byte))
 
 
-def test_a_heap_in_flight_or_whose_packets_are_generated_cannot_be_added_to(thread_pool, receiver):
-    async def main() -> None:
-        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], slow_config())
-        heap = make_heap()
-        await stream.async_send_heap(make_heap())
-        stream.async_send_heap(heap)
-        with pytest.raises(BufferError, match="being sent"):
-            heap.add_end()
-
-    asyncio.run(main())
+@in_loop
+async def test_a_heap_in_flight_or_whose_packets_are_generated_cannot_be_added_to(
+    thread_pool, receiver
+):
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], slow_config())
+    heap = make_heap()
+    await stream.async_send_heap(make_heap())
+    stream.async_send_heap(heap)
+    with pytest.raises(BufferError, match="being sent"):
+        heap.add_end()
     heap = make_heap(5000)
     packets = spead_tutorial.send.PacketGenerator(heap, 1, 1000)
     next(packets)
@@ -277,13 +277,11 @@ def test_a_closed_stream_and_a_stopped_pool_refuse_heaps(own_threads):
 # ---- Asynchronous ----
 
 
-def test_futures_tell_the_bytes_in_order_of_the_calls(thread_pool, receiver):
-    async def main() -> list[int]:
-        stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(max_heaps=50))
-        futures = [stream.async_send_heap(make_heap(100 + i)) for i in range(50)]
-        return await asyncio.gather(*futures)
-
-    sent = asyncio.run(main())
+@in_loop
+async def test_futures_tell_the_bytes_in_order_of_the_calls(thread_pool, receiver):
+    stream = AsyncUdpStream(thread_pool, [receiver.getsockname()], StreamConfig(max_heaps=50))
+    futures = [stream.async_send_heap(make_heap(100 + i)) for i in range(50)]
+    sent = await asyncio.gather(*futures)
     packets = [receiver.recv(2000) for _ in range(50)]
     assert [parse(packet).cnt for packet in packets] == list(range(1, 51))
     assert [len(packet) for packet in packets] == sent

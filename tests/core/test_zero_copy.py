@@ -4,7 +4,6 @@
 When a heap is complete, and what is held meanwhile, is tested in C.
 """
 
-import asyncio
 import json
 import sys
 
@@ -16,35 +15,35 @@ from spead_tutorial import HugePages
 from spead_tutorial.lab import accounted
 from spead_tutorial.send import StreamConfig
 from support.heaps import make_heap
+from support.loops import in_loop
 from support.needs import need
 from support.ref_decode import parse
 
 SIZE = 100_000
 
 
-def test_heaps_arrive_as_they_are_and_are_done_when_their_memory_is_free(thread_pool, receiver):
+@in_loop
+async def test_heaps_arrive_as_they_are_and_are_done_when_their_memory_is_free(
+    thread_pool, receiver
+):
     values = np.random.default_rng(1).integers(-128, 128, (20, SIZE), np.int8)
-
-    async def main() -> None:
-        config = StreamConfig(max_packet_size=9000)
-        stream = spead_tutorial.send.asyncio.UdpStream(
-            thread_pool, [receiver.getsockname()], config, zero_copy=True
-        )
-        for cnt, sent in enumerate(values, 1):
-            samples = sent.copy()
-            assert await stream.async_send_heap(make_heap(samples=samples)) > SIZE
-            assert stream.stats.zero_copy_copied == stream.stats.zero_copy_messages  # on loopback
-            samples.fill(0)
-            parts = {}
-            while sum(map(len, parts.values())) < SIZE:
-                packet = parse(receiver.recv(70000))
-                assert packet.cnt == cnt
-                parts[packet.offset] = packet.payload
-            assert b"".join(part for _, part in sorted(parts.items())) == sent.tobytes()
-        assert stream.stats.errors == 0
-        assert 0 < stream.stats.zero_copy_messages <= stream.stats.messages
-
-    asyncio.run(main())
+    config = StreamConfig(max_packet_size=9000)
+    stream = spead_tutorial.send.asyncio.UdpStream(
+        thread_pool, [receiver.getsockname()], config, zero_copy=True
+    )
+    for cnt, sent in enumerate(values, 1):
+        samples = sent.copy()
+        assert await stream.async_send_heap(make_heap(samples=samples)) > SIZE
+        assert stream.stats.zero_copy_copied == stream.stats.zero_copy_messages  # on loopback
+        samples.fill(0)
+        parts = {}
+        while sum(map(len, parts.values())) < SIZE:
+            packet = parse(receiver.recv(70000))
+            assert packet.cnt == cnt
+            parts[packet.offset] = packet.payload
+        assert b"".join(part for _, part in sorted(parts.items())) == sent.tobytes()
+    assert stream.stats.errors == 0
+    assert 0 < stream.stats.zero_copy_messages <= stream.stats.messages
 
 
 LAB_SCRIPT = """

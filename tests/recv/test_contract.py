@@ -14,6 +14,7 @@ import spead2.recv
 
 from support import captures, ref_encode
 from support.chunks import capsule
+from support.loops import in_loop
 from support.ref_encode import Inline, described
 from support.ref_encode import one_packet as heap
 from support.sockets import free_port, udp_socket
@@ -477,18 +478,16 @@ def test_a_reader_of_what_cannot_be_is_refused(recv, pool, arguments, error):
 # ---- asyncio ------------------------------------------------------------------------------------
 
 
-def test_who_waits_first_gets_the_first_heap_and_a_cancelled_wait_none(recv, pool):
-    async def main() -> list[int]:
-        port, stream = free_port(), recv.asyncio.Stream(pool)
-        stream.add_udp_reader(port, bind_hostname="127.0.0.1")
-        waiting = [asyncio.ensure_future(stream.get()) for _ in range(6)]
-        with pytest.raises(asyncio.TimeoutError):
-            await asyncio.wait_for(stream.get(), 0.001)
-        for i in (0, 2, 5):
-            waiting[i].cancel()
-        send("127.0.0.1", port, *(heap(cnt) for cnt in range(8)))
-        await asyncio.wait(waiting)
-        found = [w.result().cnt for w in waiting if not w.cancelled()]
-        return found + [h.cnt async for h in stream]
-
-    assert asyncio.run(main()) == list(range(8))
+@in_loop
+async def test_who_waits_first_gets_the_first_heap_and_a_cancelled_wait_none(recv, pool):
+    port, stream = free_port(), recv.asyncio.Stream(pool)
+    stream.add_udp_reader(port, bind_hostname="127.0.0.1")
+    waiting = [asyncio.ensure_future(stream.get()) for _ in range(6)]
+    with pytest.raises(asyncio.TimeoutError):
+        await asyncio.wait_for(stream.get(), 0.001)
+    for i in (0, 2, 5):
+        waiting[i].cancel()
+    send("127.0.0.1", port, *(heap(cnt) for cnt in range(8)))
+    await asyncio.wait(waiting)
+    found = [w.result().cnt for w in waiting if not w.cancelled()]
+    assert found + [h.cnt async for h in stream] == list(range(8))

@@ -22,6 +22,7 @@ import spead_tutorial.recv as recv
 import spead_tutorial.recv.asyncio as recv_asyncio
 import spead_tutorial.send as send
 from support import captures, ref_encode
+from support.loops import in_loop
 from support.processes import resident_bytes
 from support.sockets import free_port, udp_socket
 
@@ -173,31 +174,25 @@ def test_a_reader_takes_no_packet_longer_than_it_allows_itself(own_threads, list
     assert stats.malformed_surplus == 2
 
 
-def test_other_tasks_have_their_turn_while_heaps_are_always_ready(own_threads):
-    async def others_turns():
-        config = recv.RingStreamConfig(heaps=400)
-        stream = recv_asyncio.Stream(own_threads, ring_config=config)
-        stream.add_buffer_reader(in_memory(300))
-        while stream.stats.heaps < 300:
-            await asyncio.sleep(0)
-        other = asyncio.ensure_future(asyncio.sleep(0))
-        return [other.done() async for _ in stream]
-
-    came = asyncio.run(others_turns())
-    assert came[0] is False
-    assert came[-1] is True
+@in_loop
+async def test_other_tasks_have_their_turn_while_heaps_are_always_ready(own_threads):
+    config = recv.RingStreamConfig(heaps=400)
+    stream = recv_asyncio.Stream(own_threads, ring_config=config)
+    stream.add_buffer_reader(in_memory(300))
+    while stream.stats.heaps < 300:
+        await asyncio.sleep(0)
+    other = asyncio.ensure_future(asyncio.sleep(0))
+    first, *_, last = [other.done() async for _ in stream]
+    assert (first, last) == (False, True)
 
 
-def test_without_a_thread_other_tasks_have_their_turn_after_a_few_reads():
-    async def others_turns():
-        stream = recv_asyncio.Stream(None, ring_config=recv.RingStreamConfig(heaps=1))
-        stream.add_buffer_reader(in_memory(10))
-        turned = asyncio.Event()
-        asyncio.get_running_loop().call_soon(turned.set)
-        return [turned.is_set() async for _ in stream]
-
-    came = asyncio.run(others_turns())
-    assert came == 4 * [False] + 6 * [True]
+@in_loop
+async def test_without_a_thread_other_tasks_have_their_turn_after_a_few_reads():
+    stream = recv_asyncio.Stream(None, ring_config=recv.RingStreamConfig(heaps=1))
+    stream.add_buffer_reader(in_memory(10))
+    turned = asyncio.Event()
+    asyncio.get_running_loop().call_soon(turned.set)
+    assert [turned.is_set() async for _ in stream] == 4 * [False] + 6 * [True]
 
 
 def test_a_stream_without_a_thread_starts_none_and_reads_only_what_it_is_asked_for(listening):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from support.heaps import same
+from support.loops import in_loop
 from support.sockets import udp_socket
 from support.telescopes import LIBRARIES, program
 
@@ -123,15 +124,13 @@ def test_an_instrument_is_tested_in_one_process(library):
 
 
 @mixes
-def test_an_instrument_is_tested_over_tcp(sockets, sender, receiver):
+@in_loop
+async def test_an_instrument_is_tested_over_tcp(sockets, sender, receiver):
     test, instrument = program("unit_test", sender), program("unit_test", receiver)
     before, after = sockets(acceptor), sockets(acceptor)
-
-    async def run():
-        return await asyncio.gather(
-            instrument.instrument_by_tcp(before, after.getsockname()),
-            test.drive_by_tcp(before.getsockname()),
-            test.collect_by_tcp(after),
-        )
-
-    check_unit_test(asyncio.run(run())[-1])
+    *_, got = await asyncio.gather(
+        instrument.instrument_by_tcp(before, after.getsockname()),
+        test.drive_by_tcp(before.getsockname()),
+        test.collect_by_tcp(after),
+    )
+    check_unit_test(got)
