@@ -452,13 +452,12 @@ def test_those_who_wait_have_their_turn_in_each_of_several_loops():
     assert [*turns._locks] == [last]  # no loop is kept for ever
 
 
-@pytest.mark.parametrize("make_pool", [st.ThreadPool, lambda: None], ids=["pool", "none"])
 @in_loop
-async def test_chunks_of_a_stream_are_awaited(make_pool):
+async def test_chunks_of_a_stream_are_awaited(thread_pool):
     data, free = recv.asyncio.ChunkRingbuffer(2), recv.asyncio.ChunkRingbuffer(2)
     places = recv.ChunkStreamConfig(items=[TIMESTAMP], place=Place.of(by_timestamp))
     config = recv.StreamConfig(stream_id=7)
-    stream = recv.ChunkRingStream(make_pool(), config, places, data, free)
+    stream = recv.ChunkRingStream(thread_pool, config, places, data, free)
     for _ in range(2):
         stream.add_free_chunk(recv.Chunk(data=bytearray(32), present=bytearray(4)))
     stream.add_buffer_reader(b"".join(heap(n) for n in range(20)))

@@ -78,19 +78,17 @@ def test_what_cannot_be_found_behind_a_broken_packet_is_said(own_threads, caplog
     assert stream.stats.malformed_header == 1
 
 
-@pytest.mark.parametrize("without", [True, False], ids=["without a thread", "with one"])
-def test_the_connection_ends_with_the_stream_whoever_ended_that(own_threads, without):
+def test_the_connection_ends_with_the_stream_whoever_ended_that(thread_pool):
     """A sender is not to wait for a stream that another reader has ended, or its pool."""
-    own = None if without else st.ThreadPool()
-    stream, address = listening(own)
+    stream, address = listening(thread_pool)
     with socket.create_connection(address, timeout=5) as sender:
         with contextlib.suppress(st.Empty):
             stream.get_nowait()  # without a thread, that takes the connection
-        if without:
+        if thread_pool is None:
             stream.add_buffer_reader(b"")
             assert list(stream) == []
         else:
-            own.stop()
+            thread_pool.stop()
         with pytest.raises(ConnectionError):
             sender.sendall(bytes(1 << 28))  # more than any buffer
 
