@@ -2,13 +2,13 @@
 """What the C++ header costs: instructions are counted, which no other program can disturb."""
 
 import re
-import socket
 import subprocess
 
 import pytest
 
 from spead_tutorial.measure.programs import program_path
 from support.needs import need
+from support.sockets import udp_socket
 
 HOT = "tut_13_send_hot"  # everything in one thread: each run takes the same way
 
@@ -16,8 +16,7 @@ HOT = "tut_13_send_hot"  # everything in one thread: each run takes the same way
 def instructions(language: str, heaps: int) -> int:
     """Count what a program executes outside the kernel while it sends so many heaps of 8 KiB."""
     need("valgrind")
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
-        receiver.bind(("127.0.0.1", 0))
+    with udp_socket() as receiver:
         command = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
         command += [program_path(HOT, language), "-n", str(heaps), "-H", "8192", "-p", "9000"]
         command += ["127.0.0.1", str(receiver.getsockname()[1])]

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The whole programs of the how-to guides do what the guides say, on this machine alone."""
 
+import contextlib
 import re
 import shlex
 import shutil
@@ -16,7 +17,7 @@ from spead_tutorial.lab import Lab, LabError
 from support import ROOT, ref_decode
 from support.c_library import PATIENCE_S, build
 from support.needs import need
-from support.sockets import messages
+from support.sockets import free_port, messages
 
 EXAMPLES = ROOT / "docs" / "examples"
 HEAP = 3000  # bytes; a few dozen packets in all, which any socket has room for
@@ -93,14 +94,11 @@ def run(lab: Lab, argv: list[str], data: bytes) -> subprocess.CompletedProcess[s
 
 def sent(lab: Lab, argv: list[str], data: bytes, ports: tuple[int, ...]) -> list[list[bytes]]:
     """The packets that a program sends to each port of loopback."""
-    socks = [listen(lab, port) for port in ports]
-    try:
+    with contextlib.ExitStack() as stack:
+        socks = [stack.enter_context(listen(lab, port)) for port in ports]
         done = run(lab, argv, data)
         assert (done.returncode, done.stderr) == (0, "")
         return [messages(sock) for sock in socks]
-    finally:
-        for sock in socks:
-            sock.close()
 
 
 def heaps(found: list[bytes]) -> dict[int, tuple[int | None, bytes]]:
@@ -219,9 +217,7 @@ def test_a_program_with_spead2_and_what_takes_its_place_send_the_same_items(
 
 def printed(receiver: Path, sender: Path) -> list[str]:
     """What a receiver says of what a sender sends, over loopback."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.bind(("127.0.0.1", 0))
-        where = ("127.0.0.1", str(sock.getsockname()[1]))
+    where = ("127.0.0.1", str(free_port()))
     with subprocess.Popen([receiver, *where], stdout=subprocess.PIPE, text=True) as process:
         try:
             first = process.stdout.readline()
