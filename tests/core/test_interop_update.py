@@ -301,6 +301,10 @@ def test_what_is_beyond_a_limit_is_refused(wrong):
         update(described(**wrong), b"")
 
 
+def test_texts_of_a_descriptor_may_be_as_long_as_the_limit():
+    assert update(described(description=b"x" * 65536), b"abc").tolist() == [*b"abc"]
+
+
 def test_bits_of_every_width_are_taken_apart():
     for letter, width in itertools.product("ui", (1, 3, 7, 12, 20, 33, 63, 64, 65, 100)):
         numbers = [n % (1 << width) for n in (0, 1, 5, 2**99 + 17)]

@@ -119,6 +119,13 @@ def test_a_descriptor_in_two_packets_is_shown_in_parts():
         assert rows[-1].field == "part of a descriptor"
 
 
+def test_the_later_part_of_a_descriptor_within_a_packet_is_cut_where_it_says():
+    inner = ref_encode.packet(1, 11, 8, b"adc", [(True, 0x14, 0x1000), (False, 0x10, 8)])
+    (packet,) = ref_encode.encode_heap([ref_encode.value(inner, 5)], 1, 1472)
+    nested = {row.field: row for row in wire.dissect(packet) if row.depth == 1}
+    assert (nested["name"].value, nested["name"].offset) == ("adc", len(packet) - 3)
+
+
 def test_a_descriptor_that_cannot_be_read_is_a_row_and_not_an_error():
     value = ref_encode.Value(5, b"not a descriptor", allow_immediate=False)
     (packet,) = ref_encode.encode_heap([value], 1, 1472)

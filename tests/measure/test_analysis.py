@@ -10,7 +10,7 @@ from spead_tutorial.measure import analysis
 from spead_tutorial.measure.analysis import burst, shares, silence
 from spead_tutorial.measure.records import Timeline
 from support.recordings import make_timeline
-from support.records import SAMPLE, TIMELINE, make_spacing
+from support.records import SAMPLE, TIMELINE, make_spacing, row
 
 MS, US, KIB = 1_000_000, 1000, 1 << 10
 #: Two heaps, one prepared while the other is sent.
@@ -23,6 +23,11 @@ MADE = replace(
     completed_ns=(72, 96),
     resumed_ns=(80, 100),
 )
+
+
+@pytest.mark.parametrize(("failure", "middle"), [(None, 2.0), ("it broke", None)])
+def test_a_case_that_failed_has_no_medians(failure, middle):
+    assert row("ours", [1e9, 2e9, 4e9], failure).middle(lambda one: (one.rate or 0) / 1e9) == middle
 
 
 # ---- Shares of the time ----

@@ -222,6 +222,7 @@ def test_a_field_that_does_not_fit_is_an_error_with_its_line(path, line, changed
     ("taken", "field", "value", "words"),
     [
         (TIMELINE, "queued_ns", [10], "of as many elements each, .*queued_ns has 1,"),
+        (SPACING, "message_bytes", [1], "of as many elements each, .*message_bytes has 1"),
         (SPACING, "time_ns", [0.5] * 32, r"time_ns\[0\]: Expected `int`"),
         (SPLIT, "own", {"fill": "3"}, "own.*: Expected `int`"),
     ],

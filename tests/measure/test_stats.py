@@ -14,6 +14,8 @@ def test_the_median_or_ratio_of_few_values_has_their_range():
     assert stats.median([3.0, 1.0, 2.0]) == stats.Estimate(2.0, 1.0, 3.0, 3)
     assert stats.median([5.0]) == stats.Estimate(5.0, 5.0, 5.0, 1)
     assert stats.ratio([2.0, 4.0], [8.0, 4.0]) == stats.Estimate(2.0, 1.0, 4.0, 2)
+    most = [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert stats.ratio(most, [10 * n for n in most]) == stats.Estimate(10.0, 2.0, 50.0, 5)
 
 
 def test_an_interval_does_not_depend_on_the_order_of_the_values():

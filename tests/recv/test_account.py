@@ -31,6 +31,15 @@ def counts(names, **given: int) -> StreamStats:
     return StreamStats(names, [given.get(stat.name, 0) for stat in names])
 
 
+def test_counts_that_are_not_0_are_shown(names):
+    given = dict.fromkeys((stat.name for stat in names), 0)
+    assert repr(StreamStats(names, list(given.values()))) == "<StreamStats nothing yet>"
+    some = given | {"heaps": 3, "packets_placed": 5}
+    assert (
+        repr(StreamStats(names, list(some.values()))) == "<StreamStats heaps=3, packets_placed=5>"
+    )
+
+
 ROOM = {"socket_buffer": 2000}
 
 
@@ -110,6 +119,11 @@ def test_all_troubles_are_told_and_losses_on_the_way_are_not_guessed(names):
     first, second = Account(counts(names, **given)).troubles
     assert "the socket had no room" in first
     assert "2 packets malformed" in second
+
+
+def test_the_row_of_malformed_packets_says_what_is_wrong_with_them(names):
+    account = Account(counts(names, packets_malformed=3, malformed_header=3))
+    assert " 3  malformed: 3: it does not begin as packets" in str(account)
 
 
 def test_with_receive_offload_it_says_how_large_what_was_dropped_is(names):

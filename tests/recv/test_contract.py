@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 import spead2.recv
 
@@ -95,6 +96,12 @@ def test_a_config_has_defaults_and_is_given_values_by_keyword_and_by_assignment(
         made(4)
     with pytest.raises(AttributeError):
         made().no_such_thing = 1
+
+
+@pytest.mark.parametrize("name", ["stop_on_stop_item", "allow_unsized_heaps", "explicit_start"])
+def test_a_flag_of_a_config_may_be_a_truth_of_numpy(recv, name):
+    for value in (np.True_, np.False_):
+        assert getattr(recv.StreamConfig(**{name: value}), name) is bool(value)
 
 
 def test_a_config_has_an_allocator(recv, package):
@@ -256,6 +263,9 @@ def test_a_statistic_is_combined_by_its_mode(recv):
     assert kind("x") == kind("x", mode=kind.Mode.COUNTER)
     assert kind("x") != kind("y")
     assert kind("x") != kind("x", kind.Mode.MAXIMUM)
+    for wrong in ((3,), ("x", 1), ("x", "maximum")):
+        with pytest.raises(TypeError):
+            kind(*wrong)
     for name, value in (("name", "y"), ("mode", kind.Mode.MAXIMUM)):  # all streams share them
         with pytest.raises(AttributeError):
             setattr(recv.StreamConfig().stats[0], name, value)

@@ -59,6 +59,24 @@ async def test_coroutines_connect_send_and_receive(own_threads):
         await receiver.get()
 
 
+@in_loop
+async def test_a_buffer_is_as_large_as_was_asked_for(own_threads, acceptor, monkeypatch):
+    asked = []
+
+    class Noting(socket.socket):
+        def setsockopt(self, *option):
+            asked.append(option)
+            super().setsockopt(*option)
+
+    monkeypatch.setattr("spead_tutorial.send._tcp.Socket", Noting)
+    connect = spead_tutorial.send.asyncio.TcpStream.connect
+    await connect(own_threads, [acceptor.getsockname()], buffer_size=54321)
+    assert (socket.SOL_SOCKET, socket.SO_SNDBUF, 54321) in asked
+    asked.clear()
+    await connect(own_threads, [acceptor.getsockname()], buffer_size=0)  # the system's
+    assert socket.SO_SNDBUF not in [option for _, option, _ in asked]
+
+
 def test_a_socket_that_is_connected_is_duplicated(own_threads):
     stream, address = listening(own_threads)
     with socket.create_connection(address) as given:

@@ -151,6 +151,14 @@ def test_what_the_kernel_does_not_offer_to_sockets_is_a_warning(monkeypatch):
         assert found[name].mend is not None
 
 
+def test_what_the_kernel_offers_to_sockets_is_said_by_name(monkeypatch):
+    monkeypatch.setattr(doctor, "_UDP_SEGMENT", 1)  # UDP_CORK, that all kernels have
+    monkeypatch.setattr(doctor, "_SO_ZEROCOPY", socket.SO_REUSEADDR)
+    found = findings()
+    assert found["UDP GSO"] == doctor.Check("UDP GSO", "ok", "offered: many packets in one message")
+    assert found["zero-copy"].value == "offered: the kernel reads payload in place"
+
+
 @pytest.mark.parametrize(
     ("name", "file", "said", "state", "value", "mend"),
     [

@@ -284,6 +284,7 @@ def test_small_packets_come_before_calls_and_messages_as_larger_ones_need_fewer(
     found = diagnose(seen(**WHOLE, packets__packet_bytes=1000))
     assert [one.kind for one in found] == ["small-packets", CALLS, OFFLOAD]
     assert found[0].explains == pytest.approx(1 - 1000 / 9188, abs=0.02)
+    assert found[2].explains is None  # the others have taken it all
 
 
 def test_time_that_others_had_the_cores_is_no_part_of_the_distance():

@@ -87,9 +87,10 @@ def test_new_memory_is_what_is_mapped_for_nobody_or_added_to_the_heap():
         "10 99.0 brk(NULL) = 0x1000 <0.000010>", mmap.format(99.5, 999999, "|MAP_ANONYMOUS, -1"),
         SENDMMSG.format(100.0), mmap.format(100.1, 4096, "|MAP_ANONYMOUS, -1"),
         mmap.format(100.2, 8192, ", 5</etc/hosts>"), "10 100.3 brk(0x3000) = 0x3000 <0.000010>",
-        "10 100.4 brk(0x1000) = 0x1000 <0.000010>", SENDMMSG.format(100.5),
+        "10 100.4 brk(0x1000) = 0x1000 <0.000010>", "10 100.4 brk(0x2000) = 0x2000 <0.000010>",
+        SENDMMSG.format(100.5),
     ])  # fmt: skip
-    assert found.mapped_bytes == 4096 + 0x2000
+    assert found.mapped_bytes == 4096 + 0x2000 + 0x1000
 
 
 def test_where_nothing_was_sent_there_are_no_calls():

@@ -282,6 +282,17 @@ def test_what_ends_or_never_listens_is_said_in_a_line(
 
 
 @needs_lab
+def test_where_there_is_no_strace_the_rest_is_looked_at(
+    here: Command, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(watching, "_search", lambda program: watching._Found(0, FATES, 1e9))
+    monkeypatch.setattr(watching.instruments, "strace", lambda *words: None)
+    monkeypatch.setattr(watching, "_watched", lambda *found: f"traced: {found[-1]}")
+    done = here("why", "--receiver", "--", "sleep", "{port}")
+    assert (done.returncode, done.stdout) == (0, "traced: None\n")
+
+
+@needs_lab
 def test_what_loses_nothing_is_said_in_a_line(here: Command, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(watching, "_search", lambda program: watching._Found(1e9, None, 1e9))
     done = here("why", "--receiver", "--", "sleep", "{port}")
