@@ -15,6 +15,7 @@ import pytest
 
 import spead_tutorial
 import spead_tutorial.send
+from spead_tutorial.chapters import exercises
 from spead_tutorial.lab import Lab
 from support.c_library import install
 from support.labs import open_lab
@@ -46,6 +47,12 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 def pytest_collection_finish() -> None:
     """Leave the thousands of tests, and what they import, to no collection of garbage."""
     gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Remove the folder of exercises' skeletons: workers end without what is done at exit."""
+    if exercises._folder.cache_info().currsize:
+        exercises._folder().cleanup()
 
 
 @pytest.fixture

@@ -41,7 +41,8 @@ def lab_name() -> Iterator[str]:
     name = f"way-{uuid.uuid4().hex[:8]}"
     assert typed("lab", "up", name, "--receiver").returncode == 0
     yield name
-    assert typed("lab", "down", name).returncode == 0
+    done = typed("lab", "down", name)
+    assert done.returncode == 0, done.stderr
 
 
 class Way(Marked):
