@@ -282,11 +282,14 @@ static spt_status open_bound(spti_datagrams *d, const spt_endpoint *endpoint,
         ((struct sockaddr_in6 *)&address)->sin6_scope_id = config->interface_index;
     SPTI_TRY(spti_udp_open(address.ss_family, &d->fd, err));
     bool group = spti_udp_is_multicast(&address);
-    if (!group && spti_udp_names_interface(config->interface_address) &&
-        strcmp(config->interface_address, named.host) != 0)
-        return spti_fail(err, SPT_ERR_ARGUMENT,
-                         "'%.60s' is neither a multicast group nor interface address '%.60s'",
-                         named.host, config->interface_address);
+    if (!group && spti_udp_names_interface(config->interface_address)) {
+        struct in_addr own;
+        SPTI_TRY(spti_udp_interface(config->interface_address, &own, err));
+        if (own.s_addr != ((struct sockaddr_in *)&address)->sin_addr.s_addr)
+            return spti_fail(err, SPT_ERR_ARGUMENT,
+                             "'%.60s' is neither a multicast group nor interface address '%.60s'",
+                             named.host, config->interface_address);
+    }
     if (group && config->reuse_port)
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "reuse_port is not for multicast groups such as '%.60s': every socket "

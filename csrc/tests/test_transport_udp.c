@@ -241,10 +241,10 @@ TEST(bad_endpoints_ttls_and_interfaces_are_refused_with_a_reason)
         CHECK_REFUSED(SPT_ERR_ARGUMENT, cases[i].words,
                       spti_transport_udp(cases[i].endpoints, cases[i].n, config, &err));
     }
-    begin_to(many.host, many.port, UDP_CONFIG(its.ttl = 1, its.interface_address = "127.0.0.1"));
+    begin_to(many.host, many.port, UDP_CONFIG(its.ttl = 2, its.interface_address = "127.0.0.1"));
     int ttl = 0;
     socklen_t length = sizeof(ttl);
-    CHECK_EQUAL(getsockopt(t->fd, IPPROTO_IP, IP_MULTICAST_TTL, &ttl, &length), 0, ttl, 1);
+    CHECK_EQUAL(getsockopt(t->fd, IPPROTO_IP, IP_MULTICAST_TTL, &ttl, &length), 0, ttl, 2);
     for (int edge = 1; edge <= 65535; edge += 65534) {
         end();
         begin_to("127.0.0.1", edge, UDP_CONFIG());

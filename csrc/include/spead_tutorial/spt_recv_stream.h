@@ -18,7 +18,8 @@ typedef struct spt_receive_config {
     size_t max_size;
     /** Bytes asked for in the socket's receive buffer; 0 leaves the system's. */
     size_t buffer_size;
-    /** The address of the interface that a multicast group is joined on (IPv4), or ``NULL``. */
+    /** The address of the interface that a multicast group is joined on (IPv4), or ``NULL``;
+     * without a group, it has to be the address to listen at. */
     const char *interface_address;
     /** The interface that a multicast group is joined on (IPv6); 0 leaves it to the system. */
     unsigned interface_index;
