@@ -415,7 +415,7 @@ static void *add_until_stopped(void *none)
 }
 
 /* Looks at the counts of sockets until somebody says that it is enough. */
-static _Atomic bool enough;
+static _Atomic bool enough, looked;
 
 static void *look_at_counts(void *none)
 {
@@ -424,6 +424,7 @@ static void *look_at_counts(void *none)
         uint64_t now = stats().sockets.datagrams;
         falls += now < before;
         before = now;
+        looked = now > 0;
     }
     CHECK_EQUAL(falls, 0);
     return none;
@@ -439,10 +440,12 @@ TEST(threads_that_stop_a_stream_at_any_moment_all_wait_until_it_is_and_no_count_
         pthread_t threads[LENGTH(run)];
         for (size_t i = 0; i < LENGTH(run); i++)
             threads[i] = start_thread(run[i], receiver);
-        enough = false;
+        enough = looked = false;
         pthread_t looks = start_thread(look_at_counts, NULL);
         for (int i = 0; i <= round % 10; i++)
             send_and_wait(sender, heap, -1);
+        while (!looked)
+            sched_yield();
         pthread_barrier_wait(&at_once);
         if (round % 4 < 2)
             spt_thread_pool_stop(pool);

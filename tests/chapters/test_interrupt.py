@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Ctrl-C, SIGTERM and SIGHUP, whenever they come: one line, a status, and nothing left behind."""
 
+import fcntl
 import os
 import pty
 import random
@@ -10,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable, Iterator
 from itertools import product
@@ -228,16 +230,28 @@ def test_whenever_the_signal_comes_it_is_one_line_and_nothing_stays(
 
 @needs_lab
 def test_when_the_terminal_goes_a_tour_leaves_nothing_behind(marked, tmp_path):
+    ours, theirs = pty.openpty()
+
+    def take_terminal() -> None:
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
     output = tmp_path / "out"
-    child, terminal = pty.fork()
-    if child == 0:
-        os.execve(COMMAND, [COMMAND, "tour", "--output", str(output)], marked.environment)
-    seen = b""
-    while b"%" not in seen:
-        seen += os.read(terminal, 4096)
-    assert list(output.glob("*")) != []
-    os.close(terminal)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 129
+    with subprocess.Popen(
+        [COMMAND, "tour", "--output", str(output)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        preexec_fn=take_terminal,
+        env=marked.environment,
+    ) as process:
+        os.close(theirs)
+        seen = b""
+        while b"%" not in seen:
+            seen += os.read(ours, 4096)
+        assert list(output.glob("*")) != []
+        os.close(ours)
+        assert process.wait(PATIENCE_S) == 129
     marked.wait_until_nothing_is_left()
     assert list(output.glob("*")) == []
 

@@ -251,6 +251,7 @@ def test_without_json_the_summary_is_one_line():
 
 def test_the_command_has_the_options_of_the_program():
     listed = run(PROGRAM, "--help")
+    assert listed.returncode == 0
     assert "example: sink " in listed.stdout
     found = re.findall(r"^ +(--?[a-z-]+)(?: ([A-Z]+))?", listed.stdout, re.M)
     options = [one for one in command.params if isinstance(one, click.Option)]

@@ -380,6 +380,7 @@ def test_chunks_go_when_rings_and_streams_do():
 
 def test_a_configuration_keeps_its_place_and_what_packets_mark():
     config = recv.ChunkStreamConfig()
+    assert (config.items, config.place) == ([], None)
     config.place = place = (chunks.capsule(8, b"void (void *, size_t)", None), "whatever")
     assert config.place is place
     with pytest.raises(ValueError, match="payload_size"):

@@ -35,21 +35,21 @@ def splits(monkeypatch):
     ("text", "said", "detail"),
     [
         # A part is of all threads together, and can be a share of the CPU time.
-        (f"copy 8KiB c {TEN}", "600 ns", "24 % of the CPU time, 600"),
-        (f"queue 1MiB python {TEN}", "7 500 ns", ""),
-        (f"'system call' 8KiB c {TEN}", "0 ns", ""),
+        (f"copy 8KiB c {TEN}", "600\N{NO-BREAK SPACE}ns", "24 % of the CPU time, 600"),
+        (f"queue 1MiB python {TEN}", "7\N{THIN SPACE}500\N{NO-BREAK SPACE}ns", ""),
+        (f"'system call' 8KiB c {TEN}", "0\N{NO-BREAK SPACE}ns", ""),
         (f"share copy 8KiB c {TEN}", "24 %", "600 ns,"),
         # What is no CPU time is a median of the timeline.
-        ("waking 1MiB", "0.01 µs", ""),
-        ("news 1MiB", "0.005 µs", ""),
+        ("waking 1MiB", "0.01\N{NO-BREAK SPACE}µs", ""),
+        ("news 1MiB", "0.005\N{NO-BREAK SPACE}µs", ""),
         # Looking costs what it cost most: 24 us instead of 20 with small heaps.
         ("slowed", "20 %", ""),
-        ("looks", "2 500", ""),
+        ("looks", "2\N{THIN SPACE}500", ""),
     ],
 )
 def test_a_role_says_where_the_time_went(splits, text, said, detail):
     found = splits.split(text)
-    assert re.sub(r"\s", " ", found.text) == said
+    assert found.text == said
     assert re.sub(r"\s", " ", found.detail).startswith(detail)
 
 
