@@ -55,8 +55,8 @@ class Options:
 def whole(text: str, least: int, most: int, what: str = "a whole number") -> int:
     """Read a number that has to be in a range, for argparse."""
     try:
-        number = int(text)
-    except ValueError:
+        number = int(text) if text.isascii() and text.isdigit() else least - 1
+    except ValueError:  # it has thousands of digits
         number = least - 1
     if not least <= number <= most:
         raise argparse.ArgumentTypeError(f"must be {what} from {least} to {most}, not {text!r}")
@@ -147,7 +147,7 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
     options = replace(defaults, **given)
     check_cores(options.cores)
-    if defaults.packet_size != ROUTE_SIZE:
+    if defaults.packet_size != ROUTE_SIZE:  # that asks the route, and says what it used
         tell_of_fragments(options)
     return options
 
@@ -189,7 +189,7 @@ class Usage:
 
 
 def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = None) -> None:
-    """Print the last line, of all streams together, for what was used or a whole life."""
+    """Print the last line, of all streams together, over what was used or else the whole run."""
     used = used or Usage.now() - Usage.process_start()
     payload_bytes = options.n_heaps * options.heap_size
     if not options.json:

@@ -292,8 +292,9 @@ def _followed(lab: Lab, pid: int, seconds: float) -> Run:
 
 
 def _told(lines: Sequence[str]) -> dict[str, int]:
-    """Return what a receiver of this package said of its stream, as JSON, last."""
-    said = Done("", 0, "\n".join(lines), "").said
-    if "socket_datagrams" not in said:
-        return {}
-    return {name: n for name, n in said.items() if isinstance(n, int)}
+    """Return what a receiver of this package said last of its stream, as JSON."""
+    for line in reversed(lines):
+        said = Done("", 0, line, "").said
+        if "socket_datagrams" in said:
+            return {name: n for name, n in said.items() if isinstance(n, int)}
+    return {}
