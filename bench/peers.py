@@ -137,6 +137,7 @@ def build_key(name: str) -> str:
 
 def builds() -> dict[str, str]:
     """Return what tells builds of programs beside ours, and of their drivers, from one another."""
+    # A version tells nothing: the peer that is built here is not the program that pip installs.
     drivers = PACKAGE / "peer"
     parts: dict[str, tuple[Path, ...]] = {CEILING: (PACKAGE / "bin" / CEILING,)}
     parts[PEER_FROM_SOURCE] = (_FROM_SOURCE / "spead2", drivers, PEER_PROGRAMS)

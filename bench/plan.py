@@ -188,6 +188,7 @@ SHARED = Path("/tmp")
 @contextlib.contextmanager
 def alone(folder: Path = SHARED) -> Iterator[None]:
     """Have the machine for one sample, by a lock on a folder; wait until nobody else has it."""
+    # Everybody can read the folder, and the lock ends with the process that has it.
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -305,6 +306,7 @@ def again(plan: Plan, recording: Recording, more: int) -> Plan:
     hopeless = {} if plan.retry else given_up(recording.samples, recording.superseded)
     cases = [case for case in plan.cases if not case.timeline and case.name not in hopeless]
     noisy = _noisy_cases(recording)
+    # Ratios are taken within rounds: without these, they would be as uncertain as before.
     companies = {_company(case) for case in cases if case.name in noisy}
     attempts = {
         (one.case, one.round, one.warm_up): one.attempt + 1

@@ -93,7 +93,7 @@ def hopeless(recording: Recording) -> list[str]:
 
 
 def noise_floor(recording: Recording) -> float | None:
-    """Return by what share even and odd rounds differ in one case of 20, or None: by chance."""
+    """Return by what share even and odd rounds differ, by chance alone, in one case of 20."""
     differences = []
     for samples in by_setting(recording).values():
         halves: tuple[list[float], list[float]] = [], []

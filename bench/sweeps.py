@@ -189,7 +189,7 @@ def _pipeline() -> Sweep:
     )
 
 
-#: From the MTU's on, packets are more than the lab's MTU allows: IP fragments them.
+#: What the lab's MTU allows; packets of the other sizes are larger, and IP fragments them.
 _WHOLE = (512, 1024, 1472, 2048, 4096, 6000, 8192, 9000, _MTU_PAYLOAD)
 _PACKET_SIZES = (*_WHOLE, 16384, 32768, 65504)
 _LISTENERS = {"no listener": "none", "listener": "fast", "slow listener": "slow", "": None}

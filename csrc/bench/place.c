@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Called from receive_chunks.c, and from receivers in Python, of any library. */
+/* Called from receive_chunks.c, and from receivers in Python, of any library: what theirs is given
+ * is laid out in the same way. */
 #include "place.h"
 
 void place(spt_place_data *data, size_t size, void *user)

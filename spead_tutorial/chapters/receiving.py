@@ -256,7 +256,7 @@ class _Arrivals:
         if came != self._came:
             self._came, together.since = came, now
             return
-        # One that has ended earlier keeps its own: to close it would move flows.
+        # A stream that has ended earlier keeps its socket: to close that would move flows.
         patience_s = _LOOK_S if together.has_ended else self._options.silence_s
         if together.since and now - together.since >= patience_s:
             if self._ended == "stop" and not together.has_ended:

@@ -169,7 +169,7 @@ def claims(said: Mapping[str, Any], case: Case, warm_up: int = 0) -> dict[str, A
         return {}
     if "socket_datagrams" not in said:
         raise ProgramError(NO_ACCOUNT)
-    # They were not to be received, and have no place in chunks.
+    # The heap with the descriptors was not to be received; in chunks it has no place.
     descriptors = 0 if said["packets_no_place"] else 1
     heaps = max(0, said["heaps_complete"] - descriptors - warm_up)
     return {

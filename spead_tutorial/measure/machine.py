@@ -74,7 +74,7 @@ def differs(one: Header, other: Header, *, of_parts: bool = False) -> str | None
         | header.versions
         for header in (one, other)
     )
-    # Built in another folder, it is another file.
+    # The same source, built in another folder, is another file.
     same_source = of_parts and one.revision is not None and not one.revision.endswith("+")
     for key, both in different(mine, theirs).items():
         if not (same_source and key.endswith("build")):

@@ -83,10 +83,11 @@ def fell_short(run: Received) -> bool:
 
 
 def begin(warm_up: Sample | None, number: int) -> float:
-    """Return the rate at which a round begins: not all try the same ones, and agree too well."""
+    """Return the rate at which a round begins, another one each time."""
     if warm_up is None:
         return START
     rate = START if warm_up.failure is not None else offered(warm_up)
+    # If all tried the same rates, they would seem to agree better than they do.
     return float(rate / THOROUGH.narrow ** (number * _GOLDEN % 1))
 
 

@@ -45,7 +45,7 @@ class _Lines:
         def belongs(one: Series, language: str) -> bool:
             if one in compared:
                 return one.language == language
-            # The others stand beside each; but the peer in Python only beside Python.
+            # The others stand beside each; but the peer in Python beside Python, in C++ beside C.
             return role_of(one) != PEER or (one.language == "python") == (language == "python")
 
         return {

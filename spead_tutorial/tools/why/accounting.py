@@ -269,7 +269,7 @@ class _Teller:
         for thread in self.run.threads:
             beside = {one.doing: one.seen for one in wait.beside if one.tid == thread.tid}
             running, timed = beside.get("running", 0), beside.get("timed", 0)
-            # It wakes this one only if it wakes up as often.
+            # One that sleeps can wake this one only if it wakes up as often.
             if 2 * thread.voluntary < self.thread.voluntary:
                 timed = 0
             score = (2 * running + timed, thread.voluntary)

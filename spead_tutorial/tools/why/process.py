@@ -23,7 +23,9 @@ _KEPT, _PIPE, _EVERY_S = 1 << 16, 1 << 20, 5e-3
 
 
 class Output:
-    """What a program prints: its first and its last part, from a pipe that is emptied seldom."""
+    """What a program prints: its first and its last part, from a pipe emptied now and then."""
+
+    # A file would grow without end; who reads each line as it comes takes a core from the program.
 
     def __init__(self) -> None:
         self._first, self._last, self._size = b"", b"", 0

@@ -155,7 +155,7 @@ def _awaited(what: Blocked, queued: bool, running: Sequence[str]) -> tuple[str, 
     holder, is_futex = running[0] if running else "", what.call == FUTEX
     if not queued:  # nothing is late then
         return "input", ""
-    # A futex with a timeout is a sleep, unless another runs: so Python's interpreter has its lock.
+    # A futex with a timeout is a sleep; if another thread runs, it is a lock, such as Python's.
     if what.is_lock or (is_futex and what.timed and running):
         return "lock", holder
     if what.call in _SLEEPS or (what.timed and (is_futex or what.call in POLLS)):
