@@ -56,11 +56,10 @@ static void check_written(void)
 
 static bool is_whole(const struct word *word, const char *text, size_t *number)
 {
-    char *end;
+    bool digits = text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
     errno = 0;
-    *number = strtoull(text, &end, 10);
-    return errno == 0 && end != text && *end == '\0' && strchr(text, '-') == NULL &&
-           *number >= word->range[0] && *number <= word->range[1];
+    *number = strtoull(text, NULL, 10);
+    return digits && errno == 0 && *number >= word->range[0] && *number <= word->range[1];
 }
 
 static bool read_real(const struct word *word, const char *text)

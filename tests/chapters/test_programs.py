@@ -92,12 +92,12 @@ def test_all_twins_accept_the_same_options_with_the_catalogues_defaults(chapter)
 
 A_SIZE = f"must be a whole number from 1 to {(1 << 63) - 1}"
 REFUSED = {
-    "nHp": (A_SIZE, ["0", str(1 << 63), "9" * 30, "x"]),
+    "nHp": (A_SIZE, ["0", str(1 << 63), "9" * 30, "x", "+5", " 5", "1_000"]),
     "c": (
         "must be two cores, such as 0,1",
         ["0", "a,b", "0,", ",1", "0,1,2", "0, 1", "+1,0", "0,12345", ""],
     ),
-    "s": ("must be a number from 1 to 1024", ["0", "1025", "x"]),
+    "s": ("must be a number from 1 to 1024", ["0", "1025", "x", "+5"]),
 }
 
 

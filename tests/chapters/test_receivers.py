@@ -98,7 +98,7 @@ REFUSED = {
         for text in ("0", "-1", "x", "1 MiB", "1073733633", "9223372036854775808", "")
     ],
     "a whole number from 0 to 1000": [
-        (f"-b{text}", text) for text in ("-1", "1001", "x", "9" * 5000)
+        (f"-b{text}", text) for text in ("-1", "1001", "x", "+5", "9" * 5000)
     ],
     "a whole number from 1 to 256": [(f"-s{text}", text) for text in ("0", "257", "x")],
 }
