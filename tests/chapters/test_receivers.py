@@ -25,6 +25,7 @@ from spead_tutorial.measure.delivery import deliver
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, command, program
 from spead_tutorial.recv import Stream, StreamStats
 from spead_tutorial.recv._config import ACCOUNT, COMMON
+from support.processes import sleeps
 from support.programs import PATIENCE_S, PEERS, cases, each_language, ended, name_of, refusal
 from support.receivers import (
     CHAPTER_3,
@@ -338,8 +339,10 @@ def test_interrupted_it_accounts_for_what_has_come_and_misses_nothing(lab, name,
     packets = [*flat(stream()[:7]), stream()[7][0]]
     send(lab, packets)
     until = time.monotonic() + PATIENCE_S
-    while lab.snmp()["Udp"]["InDatagrams"] - before < len(packets):  # until it has read them
+    has_read = False
+    while not (has_read and sleeps(receiver.process.pid)):  # until it has dealt with them, too
         assert time.monotonic() < until
+        has_read = lab.snmp()["Udp"]["InDatagrams"] - before == len(packets)
     receiver.process.send_signal(signal.SIGINT)
     done = receiver.end()
     assert (done.status, done.errors) == (130, f"{name}: interrupted\n")

@@ -50,6 +50,12 @@ def wait_until_it_takes_signals(process: subprocess.Popen[str]) -> None:
         time.sleep(0.001)
 
 
+def sleeps(pid: int) -> bool:
+    """Whether all threads of a process wait for something."""
+    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(stat.rpartition(") ")[2].startswith("S") for stat in stats)
+
+
 def resident_bytes() -> int:
     """How much memory this process has."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
