@@ -83,6 +83,7 @@ def folder_of_labs(runtime: Path) -> Iterator[Path]:
         patch.setenv("XDG_RUNTIME_DIR", str(runtime))
         patch.delenv("SPEAD_TUTORIAL_LAB", raising=False)
         yield runtime / "spead-tutorial"
+        assert staying._path().parent == runtime  # in no other are labs to be ended
         here("lab", "down", "--all")
 
 
@@ -481,11 +482,13 @@ def test_the_folder_of_another_user_is_refused_and_so_is_another_user(place):
     fails("it is user 65534's, mode 0700", "lab", "up")
 
 
-def test_a_runtime_folder_that_is_not_the_users_own_is_passed_over(place, monkeypatch):
-    assert staying._path() == place
-    place.parent.chmod(0o755)
-    assert staying._path() != place
-    for value in ("", "relative", str(place / "missing")):
+def test_a_runtime_folder_that_is_not_the_users_own_is_passed_over(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    tmp_path.chmod(0o700)
+    assert staying._path().parent == tmp_path
+    tmp_path.chmod(0o755)
+    assert staying._path().parent != tmp_path
+    for value in ("", "relative", str(tmp_path / "missing")):
         monkeypatch.setenv("XDG_RUNTIME_DIR", value)
         assert staying._path().is_absolute()
 

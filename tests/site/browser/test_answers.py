@@ -111,6 +111,7 @@ def test_the_higher_a_rate_is_the_higher_is_its_point(curves):
 def test_only_the_lines_that_are_chosen_are_drawn(ladder):
     ladder.locator("summary").click()
     drawn = ladder.locator("svg g.c .point")
+    drawn.first.wait_for()
     assert drawn.count() > 5
     ladder.get_by_label("C", exact=True).uncheck()
     assert drawn.count() == 0
