@@ -47,10 +47,10 @@ def pages_with(site: Path) -> Callable[..., list[str]]:
     return find
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Any]:
-    """A browser for a module's tests. While there is one, so is an event loop that runs, beside
-    which a worker could run none for the tests that it takes from others."""
+    """A browser for the tests of this folder. While there is one, an event loop runs, beside
+    which a worker could run none for tests of others."""
     with open_browser() as browser:
         yield browser
 
@@ -70,14 +70,14 @@ def home(site: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield f"{url}/below/"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def looker(browser: Any, axe: Any, home: str) -> Iterator[Looker]:
     """What looks at the pages of the site."""
     with new_context(browser, home) as context:
         yield Looker(context, axe, home)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def tab(browser: Any, home: str) -> Iterator[Any]:
     """The page that tests have in turns, for a new one costs many times as much as to load one."""
     with new_context(browser, home) as context:
@@ -97,7 +97,7 @@ def page(tab: Any, home: str) -> Iterator[Any]:
     assert found == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def plain_tab(browser: Any, home: str) -> Iterator[Any]:
     with browser.new_context(java_script_enabled=False, base_url=home) as context:
         yield context.new_page()
