@@ -53,9 +53,8 @@ tour-site: setup
 
 test: $(BIN)/.browser ## all tests but those that take long: every part is run, also after one has failed
 	@trap 'exit 130' INT; failed=0; \
-	$(MAKE) --keep-going --jobs=2 test-c docs || failed=1; \
+	$(MAKE) --keep-going --jobs=3 test-c docs test-notebooks || failed=1; \
 	$(MAKE) test-pytest || failed=1; \
-	$(MAKE) test-notebooks || failed=1; \
 	exit $$failed
 
 test-pytest: setup
@@ -92,10 +91,11 @@ bench-quick: setup ## measure chapter 10 beside spead2 and bare system calls, an
 
 ASAN := -Db_sanitize=address,undefined -Db_lundef=false # by its name, for it has a comma
 
-# The core by itself, built into a folder with options, and tested; what was skipped says so.
+# The core by itself, built into a folder with options, and tested; what was skipped says so. Make's
+# jobs are not passed on: what is sealed gets none of its descriptors.
 define meson-test
 $(WITH) meson setup --werror $(if $(wildcard $(1)/build.ninja),--reconfigure) $(2) $(1)
-$(WITH) $(SEALED) meson test -C $(1) --print-errorlogs
+MAKEFLAGS= $(WITH) $(SEALED) meson test -C $(1) --print-errorlogs
 @grep -E '^skipped: |# SKIP ' $(1)/meson-logs/testlog.txt || true
 endef
 
