@@ -342,7 +342,7 @@ def test_interrupted_it_accounts_for_what_has_come_and_misses_nothing(lab, name,
     has_read = False
     while not (has_read and sleeps(receiver.process.pid)):  # until it has dealt with them, too
         assert time.monotonic() < until
-        has_read = lab.snmp()["Udp"]["InDatagrams"] - before == len(packets)
+        has_read = lab.snmp()["Udp"]["InDatagrams"] - before >= len(packets)
     receiver.process.send_signal(signal.SIGINT)
     done = receiver.end()
     assert (done.status, done.errors) == (130, f"{name}: interrupted\n")

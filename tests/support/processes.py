@@ -52,7 +52,10 @@ def wait_until_it_takes_signals(process: subprocess.Popen[str]) -> None:
 
 def sleeps(pid: int) -> bool:
     """Whether all threads of a process wait for something."""
-    stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    try:
+        stats = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except OSError:  # one of them has just ended
+        return False
     return all(stat.rpartition(") ")[2].startswith("S") for stat in stats)
 
 
