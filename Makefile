@@ -53,7 +53,7 @@ tour-site: setup
 
 test: $(BIN)/.browser ## all tests but those that take long: every part is run, also after one has failed
 	@trap 'exit 130' INT; failed=0; \
-	$(MAKE) --keep-going --jobs=3 test-c docs test-notebooks || failed=1; \
+	$(MAKE) --keep-going --jobs=$(JOBS) test-c docs test-notebooks || failed=1; \
 	$(MAKE) test-pytest || failed=1; \
 	exit $$failed
 
