@@ -12,7 +12,7 @@ import os
 from pathlib import Path
 
 from docutils import nodes
-from measured import SAYS, recording
+from measured import SAYS, machine_facts, recording
 from measured_tables import SIZES, known, word
 from pictures import shown
 from sphinx.application import Sphinx
@@ -43,7 +43,7 @@ def ends(heap_size: int) -> tuple[Chapter, Chapter]:
 
 def machines(language: str) -> Table:
     """Return a row for each machine, with what it says of programs in a language."""
-    heads = ["Processor", "Cores"]
+    heads = ["Processor", "Cores", "Caches of a core"]
     for heap_size in SIZES:
         first, last = ends(heap_size)
         at = f"heaps of {units.size(heap_size)}"
@@ -62,6 +62,7 @@ def _row(name: str, language: str) -> list[str]:
         f"[{html.escape(machine['cpu'])}](#machine-{name})"
         + " (reference)" * (name == "reference"),
         str(machine["usable_cores"]),
+        machine_facts(found)["caches"] or "unknown",
     ]
     for heap_size in SIZES:
         first, last = (one.name for one in ends(heap_size))
@@ -96,11 +97,8 @@ class MachineLadders(SphinxDirective):
         cores = machine["usable_cores"]
         section = nodes.section(ids=[f"machine-{name}"], names=[f"machine-{name}"])
         self.state.document.note_explicit_target(section)
-        own, caches = "", machine["caches_bytes"] or {}
-        if path == contributed.LADDER:
-            own = " (reference)"
-        elif "L2" in caches:  # not every system says it
-            own = f", {units.size(caches['L2'])} of L2"
+        caches = machine_facts(found)["caches"]
+        own = " (reference)" if path == contributed.LADDER else caches and f", {caches}"
         section += nodes.title(text=f"{machine['cpu']}, {cores} core{'s' * (cores != 1)}{own}")
         here = os.path.relpath(path, self.env.srcdir)
         caption = f"Drawn from {{download}}`{path.name} <{here}>`"

@@ -78,6 +78,7 @@ _EVEN: dict[str, tuple[Callable[[Spacing], float], str]] = {
 _LOSSLESS = "receive-lossless"
 Run = TypeVar("Run", Sample, Timeline, Spacing)
 MACHINE = "ladder"  # of the reference machine
+_OF_A_CORE = "L1d", "L2"
 
 
 class UnknownError(ValueError):
@@ -415,10 +416,13 @@ def machine_facts(found: Recording) -> dict[str, str]:
     """Return what a record says of its machine, in words."""
     header = found.header
     machine, lab, versions = header.machine, header.lab, header.versions
+    sizes = (machine["caches_bytes"] or {}).items()  # not every system says them
+    caches = {name: units.size(n_bytes) for name, n_bytes in sizes}
     return {
         "cpu": str(machine["cpu"]),
         "cores": str(machine["usable_cores"]),
-        **{name: units.size(n_bytes) for name, n_bytes in (machine["caches_bytes"] or {}).items()},
+        **caches,
+        "caches": " and ".join(f"{caches[one]} of {one}" for one in _OF_A_CORE if one in caches),
         "memory": f"{machine['memory_bytes'] / (1 << 30):.0f} GiB",
         "kernel": f"Linux {machine['kernel']}",
         "virtualisation": str(machine["virtualisation"] or "none"),
@@ -492,8 +496,8 @@ class Measured(SphinxRole):
             page, place = self.env.docname, f"machine-{path.stem}"
         uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
         cores = f"{machine['cores']} cores"
-        if "L2" in machine:  # not every system says it
-            cores += f", each with {machine['L2']} of L2"
+        if machine["caches"]:
+            cores += f", each with {machine['caches']}"
         where = ", ".join((machine["cpu"], cores, machine["kernel"], machine["lab"]))
         link = f'<a class="reference internal" href="{uri}#{place}">{html.escape(where)}</a>'
         more = f"; {link}, MTU {machine['mtu']}, revision {machine['revision']}"

@@ -127,8 +127,8 @@ def _picture(directive: SphinxDirective, name: str) -> list[nodes.Node]:
     up = "../" * (directive.env.docname.count("/") + 1)
     record = f"{_PICTURES[name].sweep}.jsonl"
     machine = "[this machine](#the-reference-machine)"
-    if (cache := fact(f"L2 {_PICTURES[name].sweep}").text) != fact("L2").text:
-        machine = f"another machine, whose cores have {cache} of L2"
+    if (caches := fact(f"caches {_PICTURES[name].sweep}").text) != fact("caches").text:
+        machine = f"another machine, whose cores have {caches}"
     source = (
         f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
         f" [measured](/explanation/measurements.md) on {machine}."
