@@ -181,9 +181,9 @@ def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) ->
     """Draw rates and page faults, and write the gains beside them."""
     theme = sheet.theme
     there = [point for some in ways.values() for point in some.values()]
-    sides, below = (_NARROW, 1) if theme.is_narrow else (_FAULTS, 0)
+    sides, row = (_NARROW, 1) if theme.is_narrow else (_FAULTS, 0)
     rates = sheet.axes(0, *(_NARROW if theme.is_narrow else _RATE))
-    counts = sheet.axes(below, *sides)
+    counts = sheet.axes(row, *sides)
     written, right = rates if theme.is_narrow else counts, sides[1] - _GAIN
     bars.prepare(rates, height, facts.highest(there), 1.25, 4)
     most = facts.highest(there, facts.faults)
@@ -211,4 +211,5 @@ def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) ->
             textwrap.wrap(facts.NO_DIFFERENCE, 14) if theme.is_narrow else [facts.NO_DIFFERENCE]
         )
         note = "\n".join(["in brackets:", *folded])
-        bars.write_beside(written, height + 0.36, note, right, fontsize=FAINT, color=theme.faint)
+        below = height + (0.5 if theme.is_narrow else 0.36)  # the numbers of the scale
+        bars.write_beside(written, below, note, right, fontsize=FAINT, color=theme.faint)
