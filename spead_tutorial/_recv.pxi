@@ -392,7 +392,7 @@ cdef class ReceiveStream:
         config.max_size = whole("max_size", max_size)
         config.buffer_size = whole("buffer_size", buffer_size)
         config.interface_address = interface
-        config.interface_index = whole("interface_index", interface_index)
+        config.interface_index = whole("interface_index", interface_index, 32)
         config.gro = gro
         config.reuse_port = reuse_port
         with nogil:

@@ -78,15 +78,15 @@ def parse_range_list(ranges: str) -> list[int]:
     return numbers
 
 
-def whole(name: str, value: object) -> int:
-    """`value` as a count: whole, not negative and of 64 bits at most, else a TypeError."""
+def whole(name: str, value: object, bits: int = 64) -> int:
+    """`value` as a count: whole, not negative and of so many bits at most, else a TypeError."""
     if isinstance(value, float) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     number: int = value.__index__()
     if number < 0:
         raise TypeError(f"{name} must not be negative, but is {number}")
-    if number >= 1 << 64:
-        raise TypeError(f"{name} must fit 64 bits, but is {number:#x}")
+    if number >= 1 << bits:
+        raise TypeError(f"{name} must fit {bits} bits, but is {number:#x}")
     return number
 
 

@@ -139,6 +139,6 @@ def _parse_endpoints(
     if isinstance(interface, str):
         udp["interface_address"] = interface
     else:
-        udp["interface_index"] = whole("interface_index", interface)
+        udp["interface_index"] = whole("interface_index", interface, bits=32)
     config = StreamConfig() if config is None else config
     return checked, config, {"buffer_size": buffer_size, "ttl": ttl, **udp}

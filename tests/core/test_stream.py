@@ -199,6 +199,7 @@ def test_endpoints_that_are_none_are_refused(thread_pool, endpoints, words):
         (lambda p: to_endpoints(p, [("239.1.1.1", 9)], 0, 256), IndexError),
         (lambda p: to_endpoints(p, [("239.1.1.1", 9)], 0, -1), IndexError),
         (lambda p: to_endpoints(p, [("ff02::1", 9)], 0, 1, 1.5), TypeError),
+        (lambda p: to_endpoints(p, [("ff02::1", 9)], 0, 1, 2**32), TypeError),
         (lambda p: to_endpoints(p, [("239.1.1.1", 9)], 0, 1, ttl=1), TypeError),
         (lambda p: to_endpoints(p, [("127.0.0.1", 9)], no_such_argument=1), TypeError),
         (lambda p: p.send.UdpStream(p.ThreadPool(), socket.socket(), [("::1", 9)]), TypeError),
