@@ -139,7 +139,7 @@ def _draw_step(
     if len(told) > 1 and {words for *_, words in told.values()} == {_ALIKE}:
         low = max(one[1] for one in told.values())
         high = max(one[2] for one in told.values())
-        told = {"": (middle, low, high, _ALIKE)}
+        told = {"": (middle, low, high, _ALIKE.replace(" ", "\n"))}
     for y, low, high, one_said in told.values():
         _write(axis, y, low, high, one_said, theme)
 
@@ -148,7 +148,7 @@ def _write(axis: Axes, y: float, low: float, high: float, words: str, theme: The
     """Write behind the end of a bar, or within it, or over what has to be covered for it."""
     right = axis.get_xlim()[1]
     inches = axis.get_position().width * theme.width / right
-    needed = _LETTER * len(words) + _MARGIN
+    needed = _LETTER * max(map(len, words.splitlines()), default=0) + _MARGIN
     look: dict[str, Any] = {"va": "center_baseline", "color": theme.text, "zorder": 4}
     if (right - high) * inches > needed:
         end, shift, look["ha"] = high, 6, "left"
