@@ -79,7 +79,7 @@ def parse_range_list(ranges: str) -> list[int]:
 
 
 def whole(name: str, value: object, bits: int = 64) -> int:
-    """`value` as a count: whole, not negative and of so many bits at most, else a TypeError."""
+    """`value` as a count: whole, not negative and of no more bits, else a TypeError."""
     if isinstance(value, float) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be a whole number, not {value!r}")
     number: int = value.__index__()

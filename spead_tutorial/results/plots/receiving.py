@@ -123,9 +123,9 @@ def _by_sizes(recording: Recording) -> Searched:
 
 
 def _at_least(*points: facts.Point | None) -> str:
-    """Return the words before what was found, where one of these is but a lower bound."""
+    """Return the sign before what was found, where one of these is but a lower bound."""
     bound = any(one is not None and search.is_bound(one.samples) for one in points)
-    return "at least " if bound else ""
+    return "\N{GREATER-THAN OR EQUAL TO} " if bound else ""
 
 
 def _rungs(points: Mapping[Series, facts.Point]) -> list[Step]:
@@ -163,7 +163,7 @@ def _gained(found: Searched) -> str:
     if len(there) < 2 or not any(gains.values()):
         return "Rates without loss"
     is_told = any(one is not None and differs(one) for one in gains.values())
-    least = "\N{GREATER-THAN OR EQUAL TO} " * bool(is_told and _at_least(*last.values()))
+    least = _at_least(*last.values()) if is_told else ""
     chapters = f"chapter {there[0].number} to {there[-1].number}"
     # A search is exact to a step, which is about 9 %: two digits are all that it knows.
     known = {
