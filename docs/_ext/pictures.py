@@ -26,7 +26,6 @@ from typing import Any
 
 from docutils import nodes
 from listings import TEMPLATES
-from measured import fact
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
@@ -126,12 +125,9 @@ def _picture(directive: SphinxDirective, name: str) -> list[nodes.Node]:
         raise directive.error(f"there is no picture {name}: there are {', '.join(_PICTURES)}")
     up = "../" * (directive.env.docname.count("/") + 1)
     record = f"{_PICTURES[name].sweep}.jsonl"
-    machine = "[this machine](#the-reference-machine)"
-    if (caches := fact(f"caches {_PICTURES[name].sweep}").text) != fact("caches").text:
-        machine = f"another machine, whose cores have {caches}"
     source = (
         f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
-        f" [measured](/explanation/measurements.md) on {machine}."
+        " [measured](/explanation/measurements.md) on [this machine](#the-reference-machine)."
     )
     words = f"{' '.join(directive.content)} {source}".strip()
     return shown(directive, drawn(directive.env) / f"{name}.svg", words)
