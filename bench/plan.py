@@ -126,19 +126,19 @@ def _plain(case: Case) -> bool:
 # ---- How much, and how long ----
 
 
-def _heaps(case: Case, size: Size, warm_up: Sample | None) -> int:
-    """How many heaps a sample sends: what lasts long enough, as its warm-up has shown."""
+def _heaps(case: Case, size: Size, known: Sample | None) -> int:
+    """How many heaps a sample sends: what lasts long enough at the rate of one before it."""
     if case.search:
         return search.heaps_of_a_run(case.heap_size, search.START, size.most_bytes)
     if case.heaps is not None:
-        return case.heaps if warm_up is not None else max(1, case.heaps // WARM_UP)
+        return case.heaps if known is not None else max(1, case.heaps // WARM_UP)
     n_bytes: float = min(size.most_bytes // WARM_UP, _WARM_UP_BYTES)
     if case.program == "tut_2_send":
         return find_chapter(case.program).heaps
     if case.random or case.program == "tut_4_send_perf":
         n_bytes /= WARM_UP  # random numbers: one knows that they are slow
-    if warm_up is not None and warm_up.rate is not None:
-        n_bytes = min(size.most_bytes, warm_up.rate * size.longest_s)
+    if known is not None and known.rate is not None:
+        n_bytes = min(size.most_bytes, known.rate * size.longest_s)
     return max(2, int(n_bytes) // case.heap_size)
 
 
@@ -215,12 +215,12 @@ def measure(
     with _lab(plan) as lab:
         place = Device(lab)
 
-        def take_step(step: Step, warm_up: Sample | None) -> Sample | Timeline | Iterable[Sample]:
+        def take_step(step: Step, known: Sample | None) -> Sample | Timeline | Iterable[Sample]:
             if step.case.search:
-                return receivers.look(lab, step, warm_up, plan.size)
+                return receivers.look(lab, step, known, plan.size)
             if step.case.timeline:
                 return take_timeline(lab, step.case)
-            heaps = _heaps(step.case, plan.size, warm_up)
+            heaps = _heaps(step.case, plan.size, known)
             if step.case.program == LOST:
                 return losing.take(lab, step, heaps)
             if ONE_BY_ONE in step.case.words:
@@ -235,9 +235,9 @@ def measure(
                 timeout=TIMEOUT_S,
             )
 
-        def take_in_turn(step: Step, warm_up: Sample | None) -> Iterator[Sample | Timeline]:
+        def take_in_turn(step: Step, known: Sample | None) -> Iterator[Sample | Timeline]:
             with alone():
-                result = take_step(step, warm_up)
+                result = take_step(step, known)
                 yield from (result,) if isinstance(result, Sample | Timeline) else result
 
         return rounds.measure(

@@ -118,7 +118,7 @@ def measure(
         for step in show(left(steps, begun, retry=retry)):
             if step.case.name in hopeless:
                 continue
-            for result in _results(take, step, _warm_up(step, samples.values()), say):
+            for result in _results(take, step, _known(step, samples.values()), say):
                 if writer is not None:
                     writer.add(result)
                 if tell is not None:
@@ -149,23 +149,26 @@ def measure(
 def _results(
     take: Callable[[Step, Sample | None], Sample | Timeline | Iterable[Sample | Timeline]],
     step: Step,
-    warm_up: Sample | None,
+    known: Sample | None,
     say: Callable[[Step, str], None],
 ) -> Iterator[Sample | Timeline]:
     """Yield what there is of a step: a sample, a timeline, or the runs of a search."""
     try:
-        result = take(step, warm_up)
+        result = take(step, known)
         yield from (result,) if isinstance(result, Sample | Timeline) else result
     except ProgramError as error:
         say(step, str(error))
 
 
-def _warm_up(step: Step, samples: Iterable[Sample]) -> Sample | None:
-    """Return what warmed a step's case up, if anything did; of a search, what it found."""
-    mine = [one for one in samples if one.warm_up and one.case == step.case.name]
+def _known(step: Step, samples: Iterable[Sample]) -> Sample | None:
+    """Return the fastest sample of a step's case yet, if it is warm; of a search, what it found."""
+    if step.warm_up:
+        return None
+    mine = [one for one in samples if one.case == step.case.name]
     if step.case.search:
-        return None if step.warm_up else search.found(list(filter(search.is_search, mine)))
-    return mine[0] if mine else None
+        warm_up = [one for one in mine if one.warm_up]
+        return search.found(list(filter(search.is_search, warm_up)))
+    return max(mine, key=lambda one: one.rate or 0, default=None)
 
 
 def _open(path: Path, header: Header) -> tuple[Writer, Recording]:

@@ -57,6 +57,21 @@ def take(step: Step, warm_up: Sample | None) -> Sample:
     return replace(SAMPLE, case=case, round=number, warm_up=step.warm_up, attempt=step.attempt)
 
 
+def test_how_much_a_sample_sends_follows_from_the_fastest_before_it():
+    """The warm-up may have been held up, and samples may fail."""
+    rates, known = [1.0, None, 9.0, 5.0], []
+
+    def at_a_rate(step: Step, before: Sample | None) -> Sample:
+        known.append(before and before.rate)
+        sample, rate = take(step, before), rates[len(known) - 1]
+        if rate is None:
+            return replace(sample, failure="no memory")
+        return replace(sample, elapsed_ns=round(sample.heaps * sample.heap_size * 1e9 / rate))
+
+    measure(schedule(CASES[:1], 3, 31), at_a_rate, HEADER, say=lambda *_: None)
+    assert known == [None, *map(pytest.approx, (1.0, 1.0, 9.0))]
+
+
 def test_what_a_record_holds_is_not_taken_again(tmp_path):
     path = tmp_path / "one.jsonl"
     steps = list(schedule(CASES, 2, 31))
