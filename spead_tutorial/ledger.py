@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What became of packets: what was counted at points along their way, and whether it adds up.
+"""Whether counts along the way of packets add up: what one point counted, and what the next did.
 
 A point is a program, a device, a machine, a socket, a stream, or its heaps. What one of them counts
 also has to be counted by the next one, but for what is known to be lost between them. It is the
