@@ -99,13 +99,6 @@ struct blast {
     } counts, warm_up;
 };
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 /* ---- The receiver's socket ---- */
 
 /* What it holds, with what the kernel needs besides, or what it can hold; or what it dropped. */
@@ -125,11 +118,11 @@ static void wait_for_queue(struct blast *b, size_t most)
     if (last <= most)
         return;
     b->counts.waits++;
-    int64_t since = now_ns();
+    int64_t since = time_ns(CLOCK_MONOTONIC);
     for (uint32_t now; (now = of_queue(b, SK_MEMINFO_RMEM_ALLOC)) > most; last = now) {
         if (now < last)
-            since = now_ns();
-        else if (now_ns() - since > PATIENCE_NS)
+            since = time_ns(CLOCK_MONOTONIC);
+        else if (time_ns(CLOCK_MONOTONIC) - since > PATIENCE_NS)
             fail("the receiver has read nothing for 5 s: has it ended?");
         if (b->settings.naps)
             nanosleep(&(struct timespec){.tv_nsec = NAP_NS}, NULL);
@@ -188,12 +181,12 @@ static void stop_receiver(const struct blast *b)
 static void give_turn(struct blast *b)
 {
     size_t flow = b->flow;
-    int64_t start = now_ns();
+    int64_t start = time_ns(CLOCK_MONOTONIC);
     if (kill(b->settings.receiver, SIGCONT) != 0)
         fail("could not let the receiver go on (--turns): %m");
     wait_for_all(b);
     b->flow = flow;
-    b->turns_ns += now_ns() - start;
+    b->turns_ns += time_ns(CLOCK_MONOTONIC) - start;
 }
 
 /* Leave room for a message in the socket. */
@@ -220,7 +213,7 @@ static void send_message(struct blast *b)
         spti_udp_set_segment(&message, &room, (uint16_t)b->segment);
     if (b->settings.window > 0)
         make_room(b);
-    while (b->settings.rate > 0 && spt_rate_next(&b->rate, (uint64_t)now_ns()) != 0)
+    while (b->settings.rate > 0 && spt_rate_next(&b->rate, (uint64_t)time_ns(CLOCK_MONOTONIC)) != 0)
         ; /* a core is there for nothing else */
     while (sendmsg(b->flows[b->flow].socket, &message, 0) < 0)
         if (errno != EINTR)
@@ -236,7 +229,7 @@ static void send_message(struct blast *b)
 static void begin_rate(struct blast *b)
 {
     spt_rate_init(&b->rate, b->settings.rate, MESSAGE, 1.05);
-    spt_rate_idle(&b->rate, (uint64_t)now_ns());
+    spt_rate_idle(&b->rate, (uint64_t)time_ns(CLOCK_MONOTONIC));
 }
 
 /* An item pointer that is a value: its last 40 bits. */
@@ -314,7 +307,7 @@ static void send_heaps(struct blast *b, uint64_t first, size_t n)
     }
     put_held(b);
     send_message(b);
-    b->sent_ns = now_ns();
+    b->sent_ns = time_ns(CLOCK_MONOTONIC);
     if (b->settings.receiver != 0)
         give_turn(b);
     else if (b->settings.queue >= 0)
@@ -547,7 +540,7 @@ int main(int argc, char **argv)
     s->window = windowed ? s->window : 0;
     struct usage start = usage_now();
     b.warm_up = b.counts;
-    b.start_ns = now_ns();
+    b.start_ns = time_ns(CLOCK_MONOTONIC);
     b.turns_ns = 0;
     begin_rate(&b);
     send_heaps(&b, first + s->common.warm_up, s->heaps);

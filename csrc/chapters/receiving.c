@@ -8,7 +8,6 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <time.h>
 
 enum { LOOK_NS = 100000000, BUFFER_SIZE = 8388608 };
 enum { INTERRUPTED = 128 + SIGINT }; /* the status that a shell has for it */
@@ -85,13 +84,6 @@ void say(const struct receiver_options *options, const char *format, ...)
 }
 
 /* ---- Heaps, until the stream ends ---- */
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 /* Add what is reported of a stream to that of others. */
 static void add_stats(spt_recv_stats *all, const spt_recv_stats *one)
@@ -206,7 +198,7 @@ static void look(struct heaps *heaps)
 {
     heed_interrupt(heaps);
     uint64_t came = stats_of(heaps).sockets.datagrams;
-    int64_t now = now_ns();
+    int64_t now = time_ns(CLOCK_MONOTONIC);
     if (came != heaps->came) {
         heaps->came = came;
         note_that_something_came(heaps, now);
@@ -263,7 +255,7 @@ struct heaps heaps_of_all(const struct heaps *sockets, size_t n)
 
 static void note_arrival(struct heaps *heaps)
 {
-    heaps->last_ns = now_ns();
+    heaps->last_ns = time_ns(CLOCK_MONOTONIC);
     note_that_something_came(heaps, heaps->last_ns);
     if (heaps->first_ns == 0) {
         heaps->first_ns = heaps->last_ns;

@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 /* ---- Options ---- */
@@ -79,13 +78,6 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
 }
 
 /* ---- Usage ---- */
-
-static int64_t time_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static int64_t timeval_ns(struct timeval value)
 {

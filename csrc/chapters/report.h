@@ -10,6 +10,7 @@
 #include <spead_tutorial/spt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +38,14 @@ struct options {
  * ROUTE_SIZE asks the route, refuses fragments, and reports the size that it used. */
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults);
+
+/* What a clock says, in ns. */
+static inline int64_t time_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
 
 /* What the process has used, and of it the thread that asks: time in ns, and counts. */
 struct usage {

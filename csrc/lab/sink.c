@@ -8,6 +8,7 @@
  */
 #include "../bench/udp_socket.h"
 #include "../chapters/command_line.h"
+#include "../src/clock.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +17,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/time.h>
-#include <time.h>
 #include <unistd.h>
 
 #ifndef SO_MEMINFO
@@ -73,13 +73,6 @@ static void on_signal(int number)
 {
     (void)number;
     interrupted = 1;
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 static uint64_t read_be64(const uint8_t *p)
@@ -221,7 +214,7 @@ static void slow_down(struct sink *sink)
 {
     double due = (double)sink->bytes / (double)sink->options.bytes_per_second * 1e9;
     uint64_t due_ns = sink->first_ns + (uint64_t)due;
-    for (uint64_t now = now_ns(); now < due_ns && !interrupted; now = now_ns()) {
+    for (uint64_t now = spti_now_ns(); now < due_ns && !interrupted; now = spti_now_ns()) {
         uint64_t left = due_ns - now;
         if (left > TICK_US * UINT64_C(1000))
             left = TICK_US * UINT64_C(1000);
@@ -266,7 +259,7 @@ static bool receive(struct sink *sink)
         fail("cannot receive: %m");
     if (got <= 0)
         return false;
-    sink->last_ns = now_ns();
+    sink->last_ns = spti_now_ns();
     if (sink->packets == 0)
         sink->first_ns = sink->last_ns;
     for (int i = 0; i < got && sink->stopped == NULL; i++)
@@ -277,7 +270,7 @@ static bool receive(struct sink *sink)
 /* Receive until the stream stops, or something else says that it is over. */
 static void receive_all(struct sink *sink)
 {
-    uint64_t quiet_since = now_ns();
+    uint64_t quiet_since = spti_now_ns();
     while (sink->stopped == NULL) {
         bool some = receive(sink);
         if (sink->stopped != NULL)
@@ -289,7 +282,7 @@ static void receive_all(struct sink *sink)
         if (interrupted)
             sink->stopped = "signal";
         else if (sink->options.silence_s > 0 &&
-                 (double)(now_ns() - quiet_since) >= sink->options.silence_s * 1e9)
+                 (double)(spti_now_ns() - quiet_since) >= sink->options.silence_s * 1e9)
             sink->stopped = "silence";
     }
 }
