@@ -129,7 +129,7 @@ def _draw_step(
             _draw_bar(axis, y, estimate, line, point, theme)
         if is_bound(point):
             say(axis, line.name, f"{at} is a lower bound")
-            words.append("at least")
+            words.append("\N{GREATER-THAN OR EQUAL TO}")
         ends = (0.0, 0.0) if estimate is None else (estimate.low, estimate.high)
         told[role] = (y, *ends, ", ".join(filter(None, words)))
     for role, one in step.gains.items():

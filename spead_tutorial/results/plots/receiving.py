@@ -96,7 +96,11 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
     sheet = draw_steps(
         theme,
         (_gained(found), "At each bar: how many times as much as the chapter before"),
-        facts.caption(settled, "median of {rounds} rounds, a search in each, line: {spread}"),
+        facts.caption(
+            settled,
+            "median of {rounds} rounds, a search in each, line: {spread}"
+            ", \N{GREATER-THAN OR EQUAL TO}: at least",
+        ),
         {
             f"{size(heap)}, packets of {packet}": rungs
             for (heap, packet), points in list(found.items())[:_MOST_PANELS]
