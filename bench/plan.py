@@ -172,10 +172,11 @@ def _lasts(step: Step, size: Size, like: _Like) -> float:
     if case.search:
         heaps = search.heaps_of_a_run(case.heap_size, rate, size.most_bytes)
         return _RUNS * (_RUN_S + heaps * case.heap_size / rate)
-    warm_up = next(iter(like.get((name, True), ())), None)
-    if warm_up is None and not step.warm_up:
+    before = [*like.get((name, True), ()), *like.get((name, False), ())]
+    if not before and not step.warm_up:
         return min(size.most_bytes / rate, size.longest_s)
-    heaps = _heaps(case, size, None if step.warm_up else warm_up)
+    fastest = max(before, key=lambda one: one.rate or 0, default=None)
+    heaps = _heaps(case, size, None if step.warm_up else fastest)
     return heaps * case.heap_size / rate
 
 
