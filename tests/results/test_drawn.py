@@ -130,6 +130,22 @@ def test_the_ladder_names_the_steps_that_gain_nothing():
     assert drawn.seen.count(times(1.5)) == 2
 
 
+def test_what_is_said_of_both_languages_lies_over_the_interval_of_neither():
+    rates = {"python": [8000.0, 8100.0, 8200.0], "c": [5000.0, 8100.0, 9000.0]}
+    samples = [
+        one
+        for chapter in ("5", "6")
+        for language, some in rates.items()
+        for one in make_rounds(find_chapter(chapter).name, language, some)
+    ]
+    (axis,) = (figure := draw(plots.ladder, Recording(HEADER, tuple(samples))).figure).axes
+    figure.canvas.draw()
+    (words,) = (one for one in axis.texts if one.get_text().endswith("difference"))
+    intervals = [one.get_window_extent() for one in axis.lines if len(one.get_xdata()) == 2]
+    assert len(intervals) == 4
+    assert words.get_window_extent().count_overlaps(intervals) == 0
+
+
 def test_a_picture_says_which_chapter_did_not_send_to_the_labs_device():
     other = make_sample("tut_2_send", "c", 50.0, device="lo", kind="loopback")
     drawn = draw(plots.ladder, Recording(HEADER, (other, *make_ladder().samples)))

@@ -137,7 +137,7 @@ def _draw_step(
             at, name = size(step.points[role].samples[0].heap_size), _line(step, role).name
             say(axis, f"{name}, gain over the step before", f"{at} {facts.told(one)}")
     if len(told) > 1 and {words for *_, words in told.values()} == {_ALIKE}:
-        low = max(one[1] for one in told.values())
+        low = min(one[1] for one in told.values())
         high = max(one[2] for one in told.values())
         told = {"": (middle, low, high, _ALIKE.replace(" ", "\n"))}
     for y, low, high, one_said in told.values():
