@@ -161,7 +161,7 @@ def _results(
 
 
 def _known(step: Step, samples: Iterable[Sample]) -> Sample | None:
-    """Return the fastest sample of a step's case yet, if it is warm; of a search, what it found."""
+    """Return a case's fastest sample yet, for its warm-up none; of a search, what that found."""
     if step.warm_up:
         return None
     mine = [one for one in samples if one.case == step.case.name]
