@@ -93,11 +93,14 @@ def test_a_subtitle_stands_between_the_title_and_the_panels():
     assert sheet.height > bare.height
 
 
-def test_a_title_is_not_folded_before_what_is_in_brackets():
-    title = "what is so long that it has to be folded, twice (C)"
-    assert title[:50].endswith("twice (C"), "here it would be folded otherwise"
+@pytest.mark.parametrize(
+    ("last", "fits"),
+    [("\ntwice (C)", "twice (C"), (" twice,\n\u2265 2", "\u2265")],
+)
+def test_a_title_is_not_folded_before_what_is_in_brackets_nor_behind_a_sign(last, fits):
+    folded = f"what is so long that it has to be folded,{last}"
+    title = folded.replace("\n", " ")
+    assert title[:50].endswith(fits), "here it would be folded otherwise"
     sheet = Sheet(LIGHT, title, [(0.3, 1.0)], "where from")
-    assert "what is so long that it has to be folded,\ntwice (C)" in [
-        text.get_text() for text in sheet.figure.texts
-    ]
+    assert folded in [text.get_text() for text in sheet.figure.texts]
     assert sheet.title == title

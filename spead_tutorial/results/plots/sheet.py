@@ -115,8 +115,9 @@ class Sheet:
 
 
 def _folded(title: str, columns: int) -> list[str]:
-    """Fold a title; what is in brackets, and a unit, stays beside the word before it."""
-    lines = textwrap.wrap(re.sub(r" (?=\(|[KMG]iB\b|%)", "\N{NO-BREAK SPACE}", title), columns)
+    """Fold a title: brackets and units stay beside what is before them, "≥" beside what follows."""
+    kept = re.sub(r" (?=\(|[KMG]iB\b|%)|(?<=\u2265) ", "\N{NO-BREAK SPACE}", title)
+    lines = textwrap.wrap(kept, columns)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
