@@ -294,6 +294,8 @@ cdef dict counted(const spt_recv_stats *c):
         "heaps_live": c.account.heaps_live,
         "heaps_dropped": c.account.heaps_dropped,
         "heaps_never_begun": c.account.heaps_never_begun,
+        "counts_skipped": c.account.counts_skipped,
+        "sender_mismatches": c.account.sender_mismatches,
         "incomplete_heaps_dropped": c.incomplete_dropped,
         # Bytes of payload: in their place, and of heaps that something is missing of.
         "payload_bytes": c.account.placed_bytes,
@@ -366,6 +368,7 @@ cdef class ReceiveStream:
         c.heaps.substreams = config.substreams
         c.heaps.allow_out_of_order = config.allow_out_of_order
         c.heaps.allow_unsized_heaps = config.allow_unsized_heaps
+        c.heaps.by_sender = config.by_sender
         c.heaps.max_heap_size = config.max_heap_size
         c.heaps.memory = self.allocator.memory
         c.explicit_start = config.explicit_start

@@ -56,7 +56,7 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
 
     ctypedef struct spt_depacketizer_config:
         size_t max_heaps, substreams
-        bint allow_out_of_order, allow_unsized_heaps
+        bint allow_out_of_order, allow_unsized_heaps, by_sender
         uint64_t max_heap_size
         spt_heap_memory memory
 
@@ -71,7 +71,8 @@ cdef extern from "spead_tutorial/spt_recv.h" nogil:
         uint64_t placed_bytes
         uint64_t heaps_begun, heaps_complete, heaps_evicted, heaps_flushed, heaps_dropped
         uint64_t heaps_live
-        uint64_t incomplete_bytes, heaps_never_begun, single_packet_heaps, searches
+        uint64_t incomplete_bytes, heaps_never_begun, counts_skipped, sender_mismatches
+        uint64_t single_packet_heaps, searches
 
     ctypedef struct spt_receive_config:
         size_t max_size, buffer_size

@@ -91,11 +91,12 @@ static void add_stats(spt_recv_stats *all, const spt_recv_stats *one)
     for (int i = 0; i < SPT_N_FATES; i++)
         all->account.fates[i] += one->account.fates[i];
     all->account.placed_bytes += one->account.placed_bytes;
-    all->account.heaps_begun += one->account.heaps_begun;
     all->account.heaps_complete += one->account.heaps_complete;
     all->account.heaps_evicted += one->account.heaps_evicted;
     all->account.heaps_flushed += one->account.heaps_flushed;
     all->account.heaps_dropped += one->account.heaps_dropped;
+    all->account.heaps_never_begun += one->account.heaps_never_begun;
+    all->account.counts_skipped += one->account.counts_skipped;
     all->sockets.datagrams += one->sockets.datagrams;
     all->sockets.messages += one->sockets.messages;
     all->sockets.dropped += one->sockets.dropped;
@@ -106,27 +107,18 @@ static void add_stats(spt_recv_stats *all, const spt_recv_stats *one)
         all->longest_ring_wait_ns = one->longest_ring_wait_ns;
 }
 
-/* A stream sees gaps where heaps go to other sockets. What is missing is what no socket has seen;
- * the end is no heap. */
-static uint64_t never_begun(const struct heaps *heaps, const spt_account *account)
-{
-    uint64_t begun = account->heaps_begun - account->heaps_dropped;
-    uint64_t wanted = heaps->step > 0 ? (heaps->highest - heaps->lowest) / heaps->step + 1 : 0;
-    return wanted > begun ? wanted - begun : 0;
-}
-
+/* Senders of chapters count every heap, so counts that were skipped are of heaps that are missing.
+ */
 static spt_recv_stats stats_of(const struct heaps *heaps)
 {
     spt_recv_stats stats = {0}, one;
-    if (heaps->sockets == NULL) {
+    if (heaps->sockets == NULL)
         spt_recv_stream_stats(heaps->stream, &stats);
-        return stats;
-    }
     for (size_t i = 0; i < heaps->n_sockets; i++) {
         spt_recv_stream_stats(heaps->sockets[i].stream, &one);
         add_stats(&stats, &one);
     }
-    stats.account.heaps_never_begun = never_begun(heaps, &stats.account);
+    stats.account.heaps_never_begun += stats.account.counts_skipped;
     return stats;
 }
 
@@ -213,20 +205,6 @@ static void look(struct heaps *heaps)
     }
 }
 
-static uint64_t common_divisor(uint64_t a, uint64_t b)
-{
-    return b == 0 ? a : common_divisor(b, a % b);
-}
-
-/* The counts of some heaps are among those of others. */
-static void join_counts(struct heaps *all, uint64_t lowest, uint64_t highest, uint64_t step)
-{
-    uint64_t apart = lowest < all->lowest ? all->lowest - lowest : lowest - all->lowest;
-    all->step = common_divisor(common_divisor(all->step, step), apart);
-    all->lowest = lowest < all->lowest ? lowest : all->lowest;
-    all->highest = highest > all->highest ? highest : all->highest;
-}
-
 struct heaps heaps_of_all(const struct heaps *sockets, size_t n)
 {
     struct heaps all = sockets[0];
@@ -236,9 +214,6 @@ struct heaps heaps_of_all(const struct heaps *sockets, size_t n)
         const struct heaps *one = &sockets[i];
         if (one->n == 0)
             continue;
-        if (all.n == 0)
-            all.lowest = all.highest = one->lowest;
-        join_counts(&all, one->lowest, one->highest, one->step);
         if (all.n == 0 || one->first_ns < all.first_ns) {
             all.first_ns = one->first_ns;
             all.at_first = one->at_first;
@@ -277,9 +252,7 @@ spt_received_heap *next_heap(struct heaps *heaps)
         return NULL;
     }
     note_arrival(heaps);
-    if (heaps->n++ == 0)
-        heaps->lowest = heaps->highest = heap->cnt;
-    join_counts(heaps, heap->cnt, heap->cnt, 0);
+    heaps->n++;
     return heap;
 }
 
@@ -648,6 +621,9 @@ static const char *trouble(const struct heaps *heaps, const spt_recv_stats *stat
     if (missing > 0)
         return "packets are missing, or not in order: compare with what was sent, and look for"
                " drops on the way";
+    if (account->fates[SPT_DUPLICATE] + account->fates[SPT_LATE] > 0)
+        return "packets came twice, or late: let each sender count heaps on, and look for what"
+               " repeats packets on the way";
     return NULL;
 }
 

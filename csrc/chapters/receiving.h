@@ -54,8 +54,7 @@ struct heaps {
     spt_chunk_ring *chunks; /* of a stream that fills chunks, whose place function counts those
                              * heaps that are of another size; or NULL */
     struct together alone, *together;
-    uint64_t lowest, highest, step; /* of the counts of the heaps that came */
-    const struct heaps *sockets;    /* which these are the heaps of; or NULL */
+    const struct heaps *sockets; /* which these are the heaps of; or NULL */
     size_t n_sockets;
 };
 

@@ -26,23 +26,28 @@ void spti_counts_fini(spti_counts *c)
 }
 
 /* Counts follow each other, often in steps of a power of 2: a product's high bits spread them. */
-static size_t home(const spti_counts *c, uint64_t cnt)
+static size_t home(const spti_counts *c, spti_key key)
 {
-    return (size_t)(cnt * UINT64_C(0x9e3779b97f4a7c15) >> c->shift);
+    return (size_t)((key.cnt ^ key.source) * UINT64_C(0x9e3779b97f4a7c15) >> c->shift);
+}
+
+static bool is_same(spti_key a, spti_key b)
+{
+    return a.cnt == b.cnt && a.source == b.source;
 }
 
 /* Where a count is, or would be. */
-static size_t place(const spti_counts *c, uint64_t cnt)
+static size_t place(const spti_counts *c, spti_key key)
 {
-    size_t i = home(c, cnt);
-    while (c->table[i].known != SPTI_UNKNOWN && c->table[i].cnt != cnt)
+    size_t i = home(c, key);
+    while (c->table[i].known != SPTI_UNKNOWN && !is_same(c->table[i].key, key))
         i = (i + 1) & c->mask;
     return i;
 }
 
-spti_seen *spti_counts_find(const spti_counts *c, uint64_t cnt, uint64_t within)
+spti_seen *spti_counts_find(const spti_counts *c, spti_key key, uint64_t within)
 {
-    spti_seen *found = &c->table[place(c, cnt)];
+    spti_seen *found = &c->table[place(c, key)];
     if (found->known == SPTI_UNKNOWN)
         return NULL;
     return found->known == SPTI_LIVE || c->ended - found->ended <= within ? found : NULL;
@@ -55,7 +60,7 @@ static void remove_at(spti_counts *c, size_t gap)
         i = (i + 1) & c->mask;
         if (c->table[i].known == SPTI_UNKNOWN)
             break;
-        size_t wanted = home(c, c->table[i].cnt);
+        size_t wanted = home(c, c->table[i].key);
         if (((i - wanted) & c->mask) >= ((i - gap) & c->mask)) {
             c->table[gap] = c->table[i];
             gap = i;
@@ -64,9 +69,9 @@ static void remove_at(spti_counts *c, size_t gap)
     c->table[gap].known = SPTI_UNKNOWN;
 }
 
-void spti_counts_begin(spti_counts *c, uint64_t cnt, void *heap)
+void spti_counts_begin(spti_counts *c, spti_key key, void *heap)
 {
-    c->table[place(c, cnt)] = (spti_seen){.cnt = cnt, .heap = heap, .known = SPTI_LIVE};
+    c->table[place(c, key)] = (spti_seen){.key = key, .heap = heap, .known = SPTI_LIVE};
 }
 
 /* Make room in the ring: the oldest is forgotten, unless its count has come again since. */
@@ -79,11 +84,11 @@ static void forget_oldest(spti_counts *c)
         remove_at(c, oldest);
 }
 
-void spti_counts_end(spti_counts *c, uint64_t cnt, spti_known how)
+void spti_counts_end(spti_counts *c, spti_key key, spti_known how)
 {
     if (c->ended >= c->n_recent)
         forget_oldest(c);
-    c->table[place(c, cnt)] = (spti_seen){.cnt = cnt, .ended = c->ended, .known = how};
-    c->recent[c->ended % c->n_recent] = cnt;
+    c->table[place(c, key)] = (spti_seen){.key = key, .ended = c->ended, .known = how};
+    c->recent[c->ended % c->n_recent] = key;
     c->ended++;
 }

@@ -13,6 +13,7 @@
  */
 #include "datagrams.h"
 
+#include "sender.h"
 #include "status.h"
 #include "udp_socket.h"
 
@@ -38,6 +39,13 @@ enum {
     MAX_PREFIX = 64,
 };
 
+/* Where a datagram came from. */
+typedef union sender_address {
+    struct sockaddr any;
+    struct sockaddr_in ipv4;
+    struct sockaddr_in6 ipv6;
+} sender_address;
+
 struct spti_datagrams {
     int fd;
     size_t room;        /* bytes for a message */
@@ -46,6 +54,7 @@ struct spti_datagrams {
     size_t offset;      /* in that message, */
     size_t segment;     /* and bytes of each of its packets but the last; 0: it is one */
     size_t whole;       /* packets of that size that are left in it */
+    uint64_t sender;    /* whose it is */
     unsigned empty;     /* calls in a row that found nothing */
     size_t last_run;    /* packets of the last message that was read */
     unsigned alone;     /* messages that are to be read one by one */
@@ -54,6 +63,7 @@ struct spti_datagrams {
     spt_receive_stats stats;
     struct mmsghdr messages[MAX_MESSAGES];
     struct iovec pieces[MAX_MESSAGES];
+    sender_address senders[MAX_MESSAGES];
     spti_control controls[MAX_MESSAGES];
     struct iovec guessed_pieces[2 * MOST_GUESSED + 1];
     uint8_t prefixes[MOST_GUESSED][MAX_PREFIX];
@@ -67,6 +77,8 @@ static void prepare(spti_datagrams *d)
     for (size_t i = 0; i < d->n_messages; i++) {
         d->pieces[i] = (struct iovec){d->memory + i * d->room, d->room};
         d->messages[i].msg_hdr = (struct msghdr){
+            .msg_name = &d->senders[i],
+            .msg_namelen = sizeof(d->senders[i]),
             .msg_iov = &d->pieces[i],
             .msg_iovlen = 1,
             .msg_control = &d->controls[i],
@@ -124,12 +136,23 @@ spt_status spti_datagrams_read(spti_datagrams *d, spt_error *err)
     return receive(d, n, err);
 }
 
+static uint64_t sender_of(const struct msghdr *message)
+{
+    const sender_address *from = message->msg_name;
+    if (message->msg_namelen == sizeof(from->ipv4) && from->any.sa_family == AF_INET)
+        return spti_sender_of(&from->ipv4.sin_addr, 4, from->ipv4.sin_port);
+    if (message->msg_namelen == sizeof(from->ipv6) && from->any.sa_family == AF_INET6)
+        return spti_sender_of(&from->ipv6.sin6_addr, 16, from->ipv6.sin6_port);
+    return 0; /* a socket of another kind was given */
+}
+
 /* What is in a message that has just come. */
 static void note_run(spti_datagrams *d, struct mmsghdr *message)
 {
     d->segment = spti_udp_segment(&message->msg_hdr);
     d->whole = d->segment > 0 ? message->msg_len / d->segment : 0;
     d->last_run = d->whole > 0 ? d->whole : 1;
+    d->sender = sender_of(&message->msg_hdr);
 }
 
 bool spti_datagrams_all_taken(const spti_datagrams *d)
@@ -150,6 +173,7 @@ bool spti_datagrams_next(spti_datagrams *d, spti_packet_run *run)
         .n_bytes = d->whole > 0 ? d->segment : left,
         .step = d->segment,
         .n = d->whole > 0 ? d->whole : 1,
+        .source = d->sender,
     };
     return true;
 }
@@ -209,6 +233,7 @@ spt_status spti_datagrams_read_guess(spti_datagrams *d, const spti_guess *guess,
         .n_bytes = guess->n_bytes,
         .step = sizeof(d->prefixes[0]),
         .n = came < most ? came : most,
+        .source = d->sender,
         .in_place = true,
     };
     return SPT_OK;

@@ -17,7 +17,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { FEWEST_RECENT = 64 }; /* finished heaps that are remembered */
+enum {
+    FEWEST_RECENT = 64, /* finished heaps that are remembered */
+    SHORTEST_JUMP = 16, /* heaps that a sender has sent at least before it starts again */
+};
 
 /* Oldest first. */
 typedef struct list {
@@ -92,7 +95,7 @@ spt_depacketizer *spti_depacketizer_create(const spt_depacketizer_config *config
         d->config.allow_unsized_heaps = false;
     }
     d->substreams = calloc(config->substreams, sizeof(*d->substreams));
-    size_t recent = 2 * most < FEWEST_RECENT ? FEWEST_RECENT : 2 * most;
+    size_t recent = 4 * most < FEWEST_RECENT ? FEWEST_RECENT : 4 * most;
     if (!spti_counts_init(&d->counts, most, recent) || d->substreams == NULL)
         goto fail;
     return d;
@@ -180,7 +183,7 @@ static void finish(spt_depacketizer *d, spti_live_heap *it, bool evicted, uint64
 {
     spt_received_heap *heap = &it->heap;
     take_out(&d->substreams[heap->cnt % d->config.substreams], it);
-    spti_counts_end(&d->counts, heap->cnt, SPTI_FINISHED);
+    spti_counts_end(&d->counts, (spti_key){heap->cnt, heap->source}, SPTI_FINISHED);
     spti_live_heap_end(it, evicted);
     if (heap->state == SPT_HEAP_INCOMPLETE) {
         ++*lacking;
@@ -250,6 +253,11 @@ spt_received_heap *spt_depacketizer_next(spt_depacketizer *d)
 
 /* ---- The beginning of a heap ----------------------------------------------------------------- */
 
+static spti_key key_of(const spt_received_packet *packet)
+{
+    return (spti_key){packet->cnt, packet->source};
+}
+
 /* What becomes of packets whose heap is refused. */
 static spt_fate refused(const spt_depacketizer *d)
 {
@@ -266,6 +274,11 @@ static spt_fate find_place(spt_depacketizer *d, spti_live_heap *it,
     spt_status status = placing->place(placing->user, &it->heap, packet);
     it->heap.room = (size_t)packet->heap_length;
     return status == SPT_OK ? SPT_PLACED : status == SPT_PENDING ? SPTI_NOT_YET : SPT_NO_PLACE;
+}
+
+static void note_count(spt_depacketizer *d, const spt_received_packet *packet)
+{
+    spti_sequence_note(&d->sequence, key_of(packet), packet->heap_address_bits, packet->is_stop);
 }
 
 /* Begin the heap of a packet. The oldest one has to go first where there are too many. */
@@ -286,36 +299,59 @@ static spt_fate begin(spt_depacketizer *d, const spt_received_packet *packet,
     if (fate != SPT_PLACED) {
         spt_depacketizer_recycle(d, &it->heap);
         if (fate != SPTI_NOT_YET)
-            spti_counts_end(&d->counts, packet->cnt, SPTI_REFUSED);
+            spti_counts_end(&d->counts, key_of(packet), SPTI_REFUSED);
         if (fate == SPT_NO_PLACE) /* nothing of it is missing */
-            spti_sequence_note(&d->sequence, packet->cnt, packet->heap_address_bits);
+            note_count(d, packet);
         return fate;
     }
     it->begun = d->account.heaps_begun++;
     append(substream, it);
-    spti_counts_begin(&d->counts, packet->cnt, it);
-    spti_sequence_note(&d->sequence, packet->cnt, packet->heap_address_bits);
+    spti_counts_begin(&d->counts, key_of(packet), it);
+    note_count(d, packet);
     *begun = it;
     return SPT_PLACED;
+}
+
+/* A heap may be sent twice, or a sender start again. Where packets come in any order, one that
+ * ended a moment ago is rather the one that a late packet belongs to. */
+static bool has_jumped_back(const spt_depacketizer *d, const spti_seen *known)
+{
+    uint64_t most = 2 * d->config.max_heaps * d->config.substreams;
+    uint64_t moment = most < SHORTEST_JUMP ? SHORTEST_JUMP : most;
+    return known != NULL && known->known == SPTI_FINISHED &&
+           d->counts.ended - known->ended > moment;
+}
+
+/* Whether a packet that begins no heap could be a part of another sender's. */
+static bool is_of_others(const spt_depacketizer *d, const spt_received_packet *packet)
+{
+    if (packet->payload_offset == 0)
+        return false;
+    const spti_live_heap *it = d->substreams[packet->cnt % d->config.substreams].first;
+    while (it != NULL && it->heap.cnt != packet->cnt)
+        it = it->next;
+    return it != NULL;
 }
 
 /* Find the heap of a packet, or begin it. */
 static spt_fate find(spt_depacketizer *d, const spt_received_packet *packet, spti_live_heap **found)
 {
-    if (d->last != NULL && d->last->heap.cnt == packet->cnt) {
+    if (d->last != NULL && d->last->heap.cnt == packet->cnt &&
+        d->last->heap.source == packet->source) {
         *found = d->last;
         return SPT_PLACED;
     }
     d->account.searches++;
     /* Where counts soon start again, one that ended long ago says nothing. */
     uint64_t within = UINT64_C(1) << (packet->heap_address_bits - 2);
-    const spti_seen *known = spti_counts_find(&d->counts, packet->cnt, within);
+    const spti_seen *known = spti_counts_find(&d->counts, key_of(packet), within);
     if (known != NULL && known->known == SPTI_LIVE) {
         *found = known->heap;
         return SPT_PLACED;
     }
     bool in_order = !d->config.allow_out_of_order;
-    bool anew = in_order && packet->payload_offset == 0; /* a heap may be sent twice */
+    bool anew = packet->payload_offset == 0 && (in_order || has_jumped_back(d, known));
+    d->account.sender_mismatches += known == NULL && is_of_others(d, packet);
     if (known != NULL && !anew)
         return known->known == SPTI_REFUSED ? refused(d) : SPT_LATE;
     if (in_order && !anew)
@@ -384,7 +420,8 @@ bool spti_depacketizer_may_overwrite(const spt_depacketizer *d, size_t n_bytes)
 size_t spti_depacketizer_take_run(spt_depacketizer *d, const spti_packet_run *run)
 {
     uint64_t offset = d->expected.begin;
-    size_t n = spti_expected_take(&d->expected, run);
+    bool is_its = d->expected.heap != NULL && d->expected.heap->source == run->source;
+    size_t n = is_its || !d->config.by_sender ? spti_expected_take(&d->expected, run) : 0;
     if (n == 0)
         return 0;
     spti_live_heap *it = d->last; /* which is the one that they are expected of */
@@ -402,6 +439,12 @@ size_t spti_depacketizer_take_run(spt_depacketizer *d, const spti_packet_run *ru
 
 spt_fate spt_depacketizer_take(spt_depacketizer *d, const spt_received_packet *packet, uint8_t **to)
 {
+    spt_received_packet nobodys;
+    if (packet->source != 0 && !d->config.by_sender) {
+        nobodys = *packet;
+        nobodys.source = 0;
+        packet = &nobodys;
+    }
     *to = NULL;
     d->completed = NULL;
     d->expected.heap = NULL;
@@ -432,5 +475,5 @@ void spt_depacketizer_account(const spt_depacketizer *d, spt_account *account)
     account->heaps_live = 0;
     for (size_t i = 0; i < d->config.substreams; i++)
         account->heaps_live += d->substreams[i].n;
-    account->heaps_never_begun = spti_sequence_missing(&d->sequence);
+    spti_sequence_missing(&d->sequence, &account->heaps_never_begun, &account->counts_skipped);
 }

@@ -85,7 +85,8 @@ void spti_intake_malformed(spti_intake *in, spt_fault fault)
     spt_depacketizer_malformed(in->depacketizer, fault);
 }
 
-size_t spti_intake_take(spti_intake *in, const uint8_t *bytes, size_t n_bytes, bool alone)
+size_t spti_intake_take(spti_intake *in, const uint8_t *bytes, size_t n_bytes, bool alone,
+                        uint64_t source)
 {
     spt_received_packet packet;
     spt_fault fault = spt_received_packet_parse(&packet, bytes, n_bytes);
@@ -96,6 +97,7 @@ size_t spti_intake_take(spti_intake *in, const uint8_t *bytes, size_t n_bytes, b
         return 0;
     }
     in->batch++;
+    packet.source = source;
     place_packet(in, &packet);
     in->held_datagram = alone;
     return packet.size;

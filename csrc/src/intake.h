@@ -69,10 +69,12 @@ void spti_intake_end(spti_intake *in);
 
 /*
  * Take a packet apart, and to its place. One that is alone, as a datagram is, has to be as long as
- * it says. Returns the bytes it had; 0 where it is malformed. Then comes spti_intake_go_on(), and
- * where that says no, the bytes have to stay as they are until the source's next turn.
+ * it says; its sender is 0 where it is not known. Returns the bytes it had; 0 where it is
+ * malformed. Then comes spti_intake_go_on(), and where that says no, the bytes have to stay as they
+ * are until the source's next turn.
  */
-size_t spti_intake_take(spti_intake *in, const uint8_t *bytes, size_t n_bytes, bool alone);
+size_t spti_intake_take(spti_intake *in, const uint8_t *bytes, size_t n_bytes, bool alone,
+                        uint64_t source);
 
 /* Take packets that go on where the one before ended. Returns how many do. */
 size_t spti_intake_take_run(spti_intake *in, const spti_packet_run *run);

@@ -39,6 +39,7 @@ bool spti_live_heap_begin(spti_live_heap *it, const spt_received_packet *first)
         return false;
     it->heap = (spt_received_heap){
         .cnt = first->cnt,
+        .source = first->source,
         .heap_address_bits = first->heap_address_bits,
         .has_length = first->has_heap_length,
         .length = first->heap_length,

@@ -5,13 +5,15 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 typedef struct spti_packet_run {
     const void *bytes; /* of the first one */
     size_t n_bytes;    /* of each */
     size_t step;       /* from the beginning of one to that of the next */
     size_t n;
-    bool in_place; /* payloads are where they belong already, and are not looked for here */
+    uint64_t source; /* who has sent them; 0 where that is not known */
+    bool in_place;   /* payloads are where they belong already, and are not looked for here */
 } spti_packet_run;
 
 #endif

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns what is known of a sequence of heap counts. Knows nothing of what became of heaps. */
+/* Owns what is known of sequences of heap counts. Knows nothing of what became of heaps. */
 #include "sequence.h"
+
+#include <string.h>
+
+enum {
+    WINDOW = 64,      /* places behind the highest count that are filled by those that come late */
+    FEWEST = 16,      /* counts that make a line of which something can be said */
+    RAREST = 16,      /* one in so many may be missing */
+    FEWEST_GAPS = 4,  /* at the same distance that are no chance */
+    MOST_REFINED = 64 /* what a step may be divided by */
+};
+
+/* ---- A line ---------------------------------------------------------------------------------- */
 
 static uint64_t common_divisor(uint64_t a, uint64_t b)
 {
@@ -12,24 +24,259 @@ static uint64_t common_divisor(uint64_t a, uint64_t b)
     return a;
 }
 
-void spti_sequence_note(spti_sequence *s, uint64_t cnt, unsigned address_bits)
+/* How far a count is ahead of another one, the shorter way round. */
+static int64_t ahead(uint64_t cnt, uint64_t of, unsigned address_bits)
 {
-    if (s->seen++ > 0) {
-        /* How far it is from the last one, the shorter way round. */
-        unsigned unused = 64 - address_bits;
-        int64_t moved = (int64_t)((cnt - s->last_cnt) << unused) >> unused;
-        s->at = (int64_t)((uint64_t)s->at + (uint64_t)moved);
-        s->low = s->at < s->low ? s->at : s->low;
-        s->high = s->at > s->high ? s->at : s->high;
-        s->step = common_divisor(s->step, moved < 0 ? -(uint64_t)moved : (uint64_t)moved);
-    }
-    s->last_cnt = cnt;
+    unsigned unused = 64 - address_bits;
+    return (int64_t)((cnt - of) << unused) >> unused;
 }
 
-uint64_t spti_sequence_missing(const spti_sequence *s)
+static uint64_t magnitude(int64_t distance)
 {
-    if (s->step == 0)
-        return 0;
-    uint64_t wanted = ((uint64_t)s->high - (uint64_t)s->low) / s->step + 1;
-    return wanted > s->seen ? wanted - s->seen : 0; /* some may have been sent twice */
+    return distance < 0 ? -(uint64_t)distance : (uint64_t)distance;
+}
+
+static uint64_t absent(const spti_line *line)
+{
+    return line->step == 0 ? 0 : line->span / line->step + 1 - line->seen;
+}
+
+/* Whether a line has hardly any gaps, and so many counts that this is no chance. */
+static bool is_regular(const spti_line *line)
+{
+    return line->seen >= FEWEST && absent(line) <= line->seen / RAREST;
+}
+
+/* A place of a line stays empty. */
+static void note_gap(spti_line *line, uint64_t place)
+{
+    uint64_t distance = place - line->last_gap;
+    if (line->gaps == 1)
+        line->period = distance;
+    line->uneven = line->uneven || (line->gaps > 1 && distance != line->period);
+    line->last_gap = place;
+    line->gaps++;
+}
+
+/* Move the window ahead by some places: those that leave it empty stay so. */
+static void move_on(spti_line *line, uint64_t n)
+{
+    uint64_t first = line->span / line->step; /* the place of bit 0 */
+    if (n > WINDOW)
+        line->uneven = true; /* a long gap is not at every same distance */
+    for (uint64_t i = WINDOW; i-- > 0 && n > 0;)
+        if (i + n >= WINDOW && i <= first && (line->recent >> i & 1) == 0)
+            note_gap(line, first - i);
+    line->recent = (n < WINDOW ? line->recent << n : 0) | 1;
+}
+
+static void seed(spti_line *line, spti_key key, unsigned address_bits)
+{
+    *line = (spti_line){
+        .source = key.source,
+        .last = key.cnt,
+        .seen = 1,
+        .recent = 1,
+        .address_bits = (uint8_t)address_bits,
+    };
+}
+
+/* Take a count whose distance is a multiple of the step; false where it was there before. */
+static bool take(spti_line *line, int64_t distance)
+{
+    uint64_t places = magnitude(distance) / line->step;
+    if (distance > 0) {
+        if (places == 1 && line->recent >> (WINDOW - 1) == 1)
+            line->recent = line->recent << 1 | 1;
+        else
+            move_on(line, places);
+        line->last += (uint64_t)distance;
+        line->span += (uint64_t)distance;
+    } else {
+        if (line->recent >> places & 1)
+            return false;
+        line->recent |= UINT64_C(1) << places;
+        uint64_t behind = magnitude(distance);
+        line->span = behind > line->span ? behind : line->span;
+    }
+    line->seen++;
+    return true;
+}
+
+/* ---- Which line a count belongs to ----------------------------------------------------------- */
+
+/* Whether a count is near a line: not far behind, and not further ahead than is likely. */
+static bool is_near(const spti_line *line, int64_t distance)
+{
+    uint64_t places = magnitude(distance) / line->step;
+    uint64_t most = line->seen / RAREST;
+    return distance < 0 ? places < WINDOW : places <= (most > WINDOW ? most : WINDOW);
+}
+
+/* Take a count that goes on in a line as it is. */
+static bool goes_on(spti_line *line, int64_t distance)
+{
+    if (line->step == 0 || !is_near(line, distance))
+        return false;
+    return magnitude(distance) % line->step == 0 && take(line, distance);
+}
+
+/* Give a line a smaller step. */
+static void refine(spti_line *line, uint64_t step)
+{
+    uint64_t by = line->step / step, recent = 0;
+    for (uint64_t i = 0; i * by < WINDOW; i++)
+        recent |= (line->recent >> i & 1) << i * by;
+    line->recent = recent;
+    line->step = step;
+    line->uneven = true; /* where its gaps are is not known any more */
+}
+
+/* Take a count that shows that the step is smaller, unless the line is regular as it is. */
+static bool corrects(spti_line *line, int64_t distance)
+{
+    if (line->step == 0 || is_regular(line) || !is_near(line, distance))
+        return false;
+    uint64_t step = common_divisor(line->step, magnitude(distance));
+    if (line->step / step > MOST_REFINED)
+        return false;
+    refine(line, step);
+    return is_near(line, distance) && take(line, distance);
+}
+
+/* Take a second count: the first one was waiting for it. */
+static void pair(spti_line *line, int64_t distance)
+{
+    line->step = magnitude(distance);
+    (void)take(line, distance);
+}
+
+/* The line of a sender with a single count, or with two that are further apart, whose end is
+ * nearest to a count; SPTI_LINES where there is none. */
+static size_t nearest(const spti_line *lines, spti_key key, unsigned address_bits)
+{
+    size_t found = SPTI_LINES;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < SPTI_LINES; i++) {
+        const spti_line *line = &lines[i];
+        if (line->seen == 0 || line->seen > 2 || line->source != key.source)
+            continue;
+        uint64_t distance = magnitude(ahead(key.cnt, line->last, address_bits));
+        if (line->seen == 2) { /* its other end may be nearer */
+            uint64_t other = magnitude(ahead(key.cnt, line->last - line->step, address_bits));
+            distance = other < distance ? other : distance;
+        }
+        if (distance < least && distance > 0 && (line->seen == 1 || distance < line->step)) {
+            found = i;
+            least = distance;
+        }
+    }
+    return found;
+}
+
+/* Whether a gap between lines is one in a line that was left, and taken up again. */
+static uint64_t between(const spti_line *lines, const spti_line *line)
+{
+    uint64_t least = 0;
+    for (const spti_line *it = lines; it < lines + SPTI_LINES; it++) {
+        if (it == line || it->seen <= 2 || it->source != line->source || it->step != line->step)
+            continue;
+        int64_t gap = ahead(line->last - line->span, it->last, line->address_bits);
+        uint64_t most = (line->seen + it->seen) * line->step; /* further away it is another one */
+        if (gap > 0 && magnitude(gap) < most && magnitude(gap) % line->step == 0 &&
+            (least == 0 || magnitude(gap) < least))
+            least = magnitude(gap);
+    }
+    return least == 0 ? 0 : least / line->step - 1;
+}
+
+/* What is missing of a line, and what may be. */
+static void count(const spti_line *lines, const spti_line *line, uint64_t *missing,
+                  uint64_t *skipped)
+{
+    if (line->seen <= 2)
+        return;
+    spti_line whole = *line;
+    move_on(&whole, WINDOW);
+    bool shared = whole.gaps >= FEWEST_GAPS && !whole.uneven;
+    *(is_regular(line) && !shared ? missing : skipped) += absent(line);
+    *skipped += between(lines, line);
+}
+
+static void to_front(spti_line *lines, size_t i)
+{
+    if (i == 0)
+        return;
+    spti_line line = lines[i];
+    memmove(lines + 1, lines, i * sizeof(*lines));
+    lines[0] = line;
+}
+
+/* Begin a line; the one that has not been used for the longest time goes. */
+static void begin_line(spti_sequence *s, spti_line *lines, spti_key key, unsigned address_bits)
+{
+    count(lines, &lines[SPTI_LINES - 1], &s->missing, &s->skipped);
+    to_front(lines, SPTI_LINES - 1);
+    seed(lines, key, address_bits);
+}
+
+/* Have a count make a pair with the nearest that has none, or with one of a pair, whose other count
+ * then waits again. */
+static bool make_pair(spti_sequence *s, spti_line *lines, spti_key key, unsigned address_bits)
+{
+    size_t i = nearest(lines, key, address_bits);
+    if (i == SPTI_LINES)
+        return false;
+    spti_key high = {lines[i].last, key.source};
+    spti_key low = {lines[i].last - lines[i].step, key.source};
+    bool had_pair = lines[i].seen == 2;
+    bool to_low = had_pair && magnitude(ahead(key.cnt, low.cnt, address_bits)) <
+                                  magnitude(ahead(key.cnt, high.cnt, address_bits));
+    spti_key near = to_low ? low : high;
+    seed(&lines[i], near, address_bits);
+    pair(&lines[i], ahead(key.cnt, near.cnt, address_bits));
+    to_front(lines, i);
+    if (had_pair) {
+        begin_line(s, lines, to_low ? high : low, address_bits);
+        to_front(lines, 1);
+    }
+    return true;
+}
+
+/* Have a line take a count, if one does in that way. */
+static bool find_line(spti_line *lines, bool way(spti_line *, int64_t), spti_key key,
+                      unsigned address_bits, bool only_ahead)
+{
+    for (size_t i = 0; i < SPTI_LINES && lines[i].seen > 0; i++) {
+        if (lines[i].source != key.source || lines[i].address_bits != address_bits)
+            continue;
+        int64_t distance = ahead(key.cnt, lines[i].last, address_bits);
+        if ((distance > 0 || !only_ahead) && way(&lines[i], distance)) {
+            to_front(lines, i);
+            return true;
+        }
+    }
+    return false;
+}
+
+void spti_sequence_note(spti_sequence *s, spti_key key, unsigned address_bits, bool ends)
+{
+    spti_line *lines = s->lines[(key.source ^ key.source >> 32) % SPTI_BUCKETS];
+    bool all_ones = key.cnt == (UINT64_C(1) << address_bits) - 1;
+    if (ends && all_ones) /* some senders end so: it is next to none of theirs */
+        return;
+    if (find_line(lines, goes_on, key, address_bits, ends) || ends)
+        return;
+    if (!find_line(lines, corrects, key, address_bits, false) &&
+        !make_pair(s, lines, key, address_bits))
+        begin_line(s, lines, key, address_bits);
+}
+
+void spti_sequence_missing(const spti_sequence *s, uint64_t *missing, uint64_t *skipped)
+{
+    *missing = s->missing;
+    *skipped = s->skipped;
+    for (size_t i = 0; i < SPTI_BUCKETS; i++)
+        for (size_t j = 0; j < SPTI_LINES; j++)
+            count(s->lines[i], &s->lines[i][j], missing, skipped);
 }

@@ -29,7 +29,7 @@ static spti_wait take_packets(inproc_source *s, spti_intake *in)
             spti_intake_end(in);
             return SPTI_WAIT_WORK;
         }
-        (void)spti_intake_take(in, s->packet->bytes, s->packet->n_bytes, true);
+        (void)spti_intake_take(in, s->packet->bytes, s->packet->n_bytes, true, 0);
         if (!spti_intake_go_on(in))
             return SPTI_WAIT_WORK;
     }

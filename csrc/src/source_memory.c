@@ -18,7 +18,7 @@ static spti_wait memory_read(spti_source *source, spti_intake *in)
 {
     memory_source *m = (memory_source *)source;
     for (int i = 0; i < BATCH && m->n_bytes > 0; i++) {
-        size_t used = spti_intake_take(in, m->bytes, m->n_bytes, false);
+        size_t used = spti_intake_take(in, m->bytes, m->n_bytes, false, 0);
         m->bytes += used;
         m->n_bytes = used > 0 ? m->n_bytes - used : 0;
         if (!spti_intake_go_on(in))

@@ -4,6 +4,7 @@
 
 #include "capture.h"
 #include "frame.h"
+#include "sender.h"
 #include "status.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@ typedef struct pcap_source {
     spti_frame_filter filter;
     const uint8_t *bytes; /* what is left of a datagram */
     size_t n_bytes;
+    uint64_t sender; /* of the datagram */
 } pcap_source;
 
 /*
@@ -26,9 +28,17 @@ typedef struct pcap_source {
  */
 static void take_packet(pcap_source *p, spti_intake *in)
 {
-    size_t used = spti_intake_take(in, p->bytes, p->n_bytes, false);
+    size_t used = spti_intake_take(in, p->bytes, p->n_bytes, false, p->sender);
     p->bytes += used;
     p->n_bytes = used > 0 ? p->n_bytes - used : 0;
+}
+
+/* A capture may hold what one sender has sent to several places: each is a stream. */
+static uint64_t sender_of(const spti_frame *frame)
+{
+    uint64_t from = spti_sender_of(frame->addresses[0], frame->address_size, frame->ports[0]);
+    uint64_t to = spti_sender_of(frame->addresses[1], frame->address_size, frame->ports[1]);
+    return spti_mix(from, to);
 }
 
 static void look_at(pcap_source *p, spti_intake *in, const spti_captured *captured)
@@ -47,6 +57,7 @@ static void look_at(pcap_source *p, spti_intake *in, const spti_captured *captur
         return;
     p->bytes = frame.payload;
     p->n_bytes = frame.n_bytes;
+    p->sender = sender_of(&frame);
     if (frame.n_bytes == 0)
         spti_intake_malformed(in, SPT_FAULT_HEADER);
 }

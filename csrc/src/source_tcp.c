@@ -101,7 +101,7 @@ static bool take_packets(tcp_source *s, spti_intake *in)
             return true;
         const uint8_t *packet = s->memory + s->begin;
         took(s, 1, size);
-        (void)spti_intake_take(in, packet, size, true);
+        (void)spti_intake_take(in, packet, size, true, 0);
         if (!spti_intake_go_on(in))
             return false;
     }

@@ -62,7 +62,7 @@ static spt_status read_more(udp_source *u, spti_intake *in, spt_error *err)
 static void take_datagram(const udp_source *u, spti_intake *in, const spti_packet_run *run)
 {
     if (run->n_bytes <= u->max_size) {
-        (void)spti_intake_take(in, run->bytes, run->n_bytes, true);
+        (void)spti_intake_take(in, run->bytes, run->n_bytes, true, run->source);
         return;
     }
     spti_intake_malformed(in, SPT_FAULT_SURPLUS);

@@ -30,7 +30,7 @@ TEST(the_table_is_what_a_list_says)
         for (int step = 0; step < STEPS; step++) {
             size_t i = (size_t)rand() % DIFFERENT;
             if (m.known[i] != SPTI_LIVE && m.n_live < LIVE) {
-                spti_counts_begin(&c, i * stride, &m.known[i]);
+                spti_counts_begin(&c, (spti_key){i * stride, i % 3}, &m.known[i]);
                 m.known[i] = SPTI_LIVE;
                 m.n_live++;
             } else {
@@ -38,12 +38,13 @@ TEST(the_table_is_what_a_list_says)
                 m.known[i] = live ? SPTI_FINISHED : SPTI_REFUSED;
                 m.ended[i] = m.n_ended++;
                 m.n_live -= live;
-                spti_counts_end(&c, i * stride, m.known[i]);
+                spti_counts_end(&c, (spti_key){i * stride, i % 3}, m.known[i]);
             }
             for (int look = 0; look < 3; look++) {
                 uint64_t within = (uint64_t)rand() % (2 * RECENT);
                 i = (size_t)rand() % DIFFERENT;
-                const spti_seen *found = spti_counts_find(&c, i * stride, within);
+                const spti_seen *found =
+                    spti_counts_find(&c, (spti_key){i * stride, i % 3}, within);
                 spti_known known = found == NULL ? SPTI_UNKNOWN : found->known;
                 CHECK_EQUAL(known, expected(&m, i, within));
                 CHECK(known != SPTI_LIVE || found->heap == &m.known[i]);

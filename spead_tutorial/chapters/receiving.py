@@ -27,7 +27,7 @@ import numpy.typing as npt
 from spead_tutorial import Descriptor, Empty, Item, MemoryPool, Stopped
 from spead_tutorial.chapters.report import ABOUT, PROGRAM, Usage, tell, udp_port, whole
 from spead_tutorial.recv import Chunk, ChunkRingStream, HeapBase, Stream
-from spead_tutorial.recv._stats import FATES
+from spead_tutorial.recv._stats import FATES, StreamStats
 
 _Came = TypeVar("_Came")
 _LOOK_S = 0.1
@@ -282,8 +282,11 @@ class _Arrivals:
         if was_interrupted:
             interrupted()
 
-    def _stats(self) -> Mapping[str, int]:
-        return self._stream.stats
+    def _stats(self) -> StreamStats:
+        """The counts. Senders of chapters count every heap: what was skipped is missing."""
+        stats = self._stream.stats
+        stats["heaps_never_begun"] += stats["counts_skipped"]
+        return stats
 
     def _account(self, stats: Mapping[str, int]) -> Iterator[str]:
         fates = [f"{count} {name.replace('_', ' ')}" for name, count in _fates(stats) if count]
@@ -349,21 +352,12 @@ class Heaps(_Arrivals):
     """The heaps that a stream receives."""
 
     _stream: Stream
-    _lowest = _highest = _step = 0  # of their counts
 
     def __iter__(self) -> Iterator[HeapBase]:
         for heap in self._each(self._stream.get_nowait, self._stream.fd):
-            if self._n == 0:
-                self._lowest = self._highest = heap.cnt
             self._n += 1
-            self._join_counts(heap.cnt, heap.cnt, 0)
             yield heap
             del heap  # as above
-
-    def _join_counts(self, lowest: int, highest: int, step: int) -> None:
-        """Note that some counts are among those of these heaps."""
-        self._step = math.gcd(self._step, step, lowest - self._lowest)
-        self._lowest, self._highest = min(lowest, self._lowest), max(highest, self._highest)
 
 
 class HeapsOfAll(Heaps):
@@ -376,25 +370,19 @@ class HeapsOfAll(Heaps):
     def report(self, last: str = "") -> None:
         came = [one for one in self.each if one._n]
         if came:
-            self._lowest = self._highest = came[0]._lowest
             first = min(came, key=lambda one: one._first_ns)
             self._first_ns, self._at_first = first._first_ns, first._at_first
             self._last_ns = max(one._last_ns for one in came)
         for one in came:
-            self._join_counts(one._lowest, one._highest, one._step)
             self._n += one._n
             self._bytes_before += one._bytes_before
             self.not_understood += one.not_understood
         self._ended = "stop" if self._together.has_ended else "silence"
         super().report(last)
 
-    def _stats(self) -> Mapping[str, int]:
-        """Add up. A stream sees gaps where heaps go to other sockets: not so all of them."""
-        first, *others = (one._stream.stats for one in self.each)
-        stats = sum(others, first)
-        begun = stats["heaps_begun"] - stats["heaps_dropped"]  # the end is no heap
-        wanted = (self._highest - self._lowest) // self._step + 1 if self._step else 0
-        return {**stats, "heaps_never_begun": max(0, wanted - begun)}
+    def _stats(self) -> StreamStats:
+        first, *others = (one._stats() for one in self.each)
+        return sum(others, first)
 
     def _of_sockets(self, stats: Mapping[str, int]) -> Iterator[str]:
         yield from super()._of_sockets(stats)
@@ -479,6 +467,9 @@ def _trouble(stats: Mapping[str, int], was_interrupted: bool = False) -> str | N
     if any(stats[name] for name in _MISSING if name not in arriving):
         return ("packets are missing, or not in order: compare with what was sent, and look for"
                 " drops on the way")  # fmt: skip
+    if stats["packets_duplicate"] or stats["packets_late"]:
+        return ("packets came twice, or late: let each sender count heaps on, and look for what"
+                " repeats packets on the way")  # fmt: skip
     return None
 
 

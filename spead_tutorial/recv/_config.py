@@ -110,6 +110,9 @@ class StreamConfig(Settings):
     max_heap_size : int
         Bytes of payload that a heap may have at most; packets of longer ones are counted and
         dropped.
+    by_sender : bool
+        Whether heaps of different senders (address and port, where there are any) are different
+        heaps, though their counts are the same. Otherwise several senders may send parts of one.
 
     Attributes
     ----------
@@ -140,6 +143,7 @@ class StreamConfig(Settings):
     stream_id: int = 0
     explicit_start: bool = False
     max_heap_size: int = DEFAULT_MAX_HEAP_SIZE
+    by_sender: bool = True
 
     def __post_init__(self) -> None:
         self._stats = list(COMMON)
@@ -151,7 +155,9 @@ class StreamConfig(Settings):
             if not isinstance(value, MemoryAllocator):
                 raise TypeError(f"memory_allocator must be a MemoryAllocator, not {value!r}")
             return value
-        if name in ("stop_on_stop_item", "explicit_start") or name.startswith("allow_"):
+        if name in ("stop_on_stop_item", "explicit_start", "by_sender") or name.startswith(
+            "allow_"
+        ):
             return bool(value)
         if name in ("max_heaps", "substreams", "max_heap_size"):
             return at_least_one(name, value)

@@ -119,7 +119,14 @@ class StreamStats(Mapping[str, int]):
     heaps_dropped : int
         Heaps that ended with the stream, as they brought the packet that says so.
     heaps_never_begun : int
-        Heaps that were not begun, nor refused a place, as far as the counts of others tell.
+        Heaps that were not begun, nor refused a place: their counts are missing in a sequence that
+        is regular but for them.
+    counts_skipped : int
+        Heap counts that are missing in sequences that are not: nothing tells whether such heaps
+        were sent here.
+    sender_mismatches : int
+        Of the packets that were received, those from the middle of a heap that their sender had not
+        begun, while a heap of that count, by another sender, was awaited.
     incomplete_heaps_dropped : int
         Incomplete heaps that ``contiguous_only`` kept from you.
     payload_bytes, incomplete_bytes : int
@@ -266,7 +273,17 @@ class Account:
             where = _NOT_CAPTURED if self.stats.get("capture_frames") else _ON_THE_WAY
             verb = "lacks" if missing == 1 else "lack"
             found = [f"{some(missing, 'heap')} {verb} {where}"]
-        return found
+        return [*found, *_repeated(self.stats)]
+
+    @property
+    def notes(self) -> list[str]:
+        """What may be a loss, and cannot be told from what is here: a line each."""
+        if count := self.stats["counts_skipped"]:
+            return [
+                "heap counts have gaps: if the sender counts every heap that it sends here, up to"
+                f" {some(count, 'heap')} may be missing"
+            ]
+        return []
 
     @property
     def is_whole(self) -> bool:
@@ -278,6 +295,8 @@ class Account:
         """All in one line: that all is well, or the first of the troubles."""
         for trouble in self.troubles:
             return trouble
+        for note in self.notes:
+            return f"all {self.stats['packets_received']} packets are accounted for; {note}"
         return f"all {self.stats['packets_received']} packets are accounted for, none is missing"
 
     @property
@@ -289,7 +308,8 @@ class Account:
             ("heaps", list(_heap_rows(self.stats))),
             ("sockets", list(_socket_rows(self.stats))),
         ]
-        return [*table(groups), *(self.troubles or [self.conclusion])]
+        found = [*self.troubles, *self.notes]
+        return [*table(groups), *(found if self.troubles else [self.conclusion])]
 
     def __str__(self) -> str:
         return "\n".join(self.lines)
@@ -318,6 +338,8 @@ def losses(stats: _Counts) -> str:
         for count, what in (
             (_incomplete(stats), "heaps incomplete"),
             (stats["heaps_never_begun"], "never begun"),
+            (stats["counts_skipped"], "counts without a heap"),
+            (stats["packets_late"] + stats["packets_duplicate"], "packets late or twice"),
             (stats["socket_dropped"], "dropped by the socket"),
             (stats["packets_malformed"], "malformed packets"),
         )
@@ -360,6 +382,8 @@ def _heap_rows(stats: _Counts) -> Iterator[tuple[int, str]]:
     arrived = f", of which {some(stats['incomplete_bytes'], 'byte')} arrived"
     yield _incomplete(stats), f"incomplete{arrived if _incomplete(stats) else ''}"
     yield stats["heaps_never_begun"], "never begun"
+    if stats["counts_skipped"]:
+        yield stats["counts_skipped"], "counts without a heap"
     yield from ((stats[name], what) for name, what in _HEAPS.items() if stats.get(name))
 
 
@@ -415,9 +439,20 @@ def _lost_here(stats: _Counts) -> Iterator[str]:
     if stats["ring_dropped"]:
         heaps = some(stats["ring_dropped"], "heap")
         yield f"the full ring dropped {heaps}: take them faster, or give it room for more"
-    if stats["packets_late"] and stats["incomplete_heaps_evicted"]:
+    if _came_after(stats):
         packets = some(stats["packets_late"], "packet")
         yield f"{packets} came after their heaps had made room for others: raise max_heaps"
+    if stats["sender_mismatches"]:
+        packets = some(stats["sender_mismatches"], "packet")
+        yield (
+            f"{packets} came from other senders than the rest of their heaps: by_sender=False takes"
+            " heaps of which several senders send parts"
+        )
+
+
+def _came_after(stats: _Counts) -> bool:
+    """Whether packets were late as their heaps had been given up, rather than finished."""
+    return bool(stats["packets_late"] and stats["incomplete_heaps_evicted"])
 
 
 def _dropped_by_socket(stats: _Counts) -> str:
@@ -441,3 +476,14 @@ def _unused(stats: _Counts) -> Iterator[str]:
         if count := stats[f"packets_{fate}"]:
             what = f"{some(count, 'packet')} {fate.replace('_', ' ')}"
             yield f"{what} ({_about(stats, fate)}): {way_out}"
+
+
+def _repeated(stats: _Counts) -> Iterator[str]:
+    """What came twice, or of a heap that was finished: it may be of a heap that nobody gets."""
+    late = 0 if _came_after(stats) else stats["packets_late"]
+    for count, what in ((stats["packets_duplicate"], "duplicate"), (late, "late")):
+        if count:
+            yield (
+                f"{some(count, 'packet')} {what} ({FATES[what]}): the network repeats packets, or a"
+                " sender its heap counts, which allow_out_of_order=False takes as new heaps"
+            )

@@ -60,6 +60,11 @@ typedef struct spt_received_packet {
     /** How many of them are not the packet's own: all but immediates of the ids 1 to 4. */
     size_t n_items;
     size_t size; /**< Bytes of the packet. */
+    /**
+     * Who has sent it: any number that is the sender's alone; 0 where that is not known, as it is
+     * set. Packets of different senders are of different heaps, whatever their counts.
+     */
+    uint64_t source;
 } spt_received_packet;
 
 /**
@@ -104,6 +109,7 @@ typedef struct spt_received_heap {
     void *user;                /**< Yours. */
     uint64_t user_number;      /**< Also yours. */
     uint64_t cnt;              /**< Its count. */
+    uint64_t source;           /**< Who has sent it: see :c:struct:`spt_received_packet`. */
     uint8_t heap_address_bits; /**< A: bits of value or address in its item pointers. */
     spt_heap_state state;      /**< How it went. */
     /** Whether it had to make room for another one, or for the end, before it was complete. */
@@ -324,6 +330,8 @@ typedef struct spt_depacketizer_config {
     bool allow_out_of_order;
     /** Whether packets are taken that do not say how long their heap is. */
     bool allow_unsized_heaps;
+    /** Whether heaps of different senders are different ones, though their counts are the same. */
+    bool by_sender;
     /** Bytes of payload that a heap may have at most, 1 or more: no packet of a longer one is
      * taken. */
     uint64_t max_heap_size;
@@ -336,7 +344,7 @@ typedef struct spt_depacketizer_config {
 
 /** The defaults: 4 heaps, one substream, packets in order, heaps of up to 1 GiB of any kind. */
 #define SPT_DEPACKETIZER_CONFIG_DEFAULT                                                            \
-    {4, 1, false, true, 1073741824, 1048576, 65536, SPT_HEAP_MEMORY_DEFAULT}
+    {4, 1, false, true, true, 1073741824, 1048576, 65536, SPT_HEAP_MEMORY_DEFAULT}
 
 /** Finds out where packets belong, and which heaps they complete. It is used by one thread. */
 typedef struct spt_depacketizer spt_depacketizer;
@@ -452,10 +460,17 @@ typedef struct spt_account {
     /** Bytes that have arrived of heaps that something is missing of. */
     uint64_t incomplete_bytes;
     /**
-     * Heaps between the first and the last that were not begun: gaps in the heap counts, whose
-     * step is found out. Those that were refused a place are none.
+     * Heaps that were not begun: heap counts that are missing in a sequence that is regular but for
+     * them. Those that were refused a place are none.
      */
     uint64_t heaps_never_begun;
+    /**
+     * Heap counts that are missing in sequences that are not: nothing tells whether such heaps were
+     * sent here.
+     */
+    uint64_t counts_skipped;
+    /** Packets from the middle of a heap, while another sender's heap of that count was awaited. */
+    uint64_t sender_mismatches;
     uint64_t single_packet_heaps; /**< Heaps that were complete with their first packet. */
     /** Packets whose heap had to be looked for: it was not that of the packet before. */
     uint64_t searches;
