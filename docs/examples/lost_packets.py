@@ -31,7 +31,8 @@ def receive(data: bytes) -> None:
         undescribed = sum("adc_samples" not in items.update(heap) for heap in stream)
         s = stream.stats
     incomplete = s.incomplete_heaps_evicted + s.incomplete_heaps_flushed
-    row = s.heaps_complete, undescribed, incomplete, s.heaps_never_begun, s.packets_after_loss
+    never_begun = s.heaps_never_begun + s.counts_skipped  # the sender counts every heap
+    row = s.heaps_complete, undescribed, incomplete, never_begun, s.packets_after_loss
     print("".join(f"{count:>{width}}" for count, width in zip(row, WIDTHS, strict=True)))
 
 

@@ -34,6 +34,8 @@ _SHORTEST_S = 1.0  # from which on there is an average
 _OPTIONS = {
     "without stop_on_stop_item": "with --keep-going",
     "allow_out_of_order takes": "--any-order (the default) takes",
+    "allow_out_of_order=False": "--in-order",
+    "by_sender=False": "--all-senders",
     "max_heap_size": "--max-heap-size",
     "max_heaps": "--max-heaps",
     "max_size": "--max-size",
@@ -218,6 +220,8 @@ _COUNT = click.IntRange(1, 2**31 - 1)
               metavar="COUNT", help="Sequences of heaps, which take turns.")  # fmt: skip
 @click.option("--any-order/--in-order", "allow_out_of_order", default=True, show_default=True,
               help="Whether a heap's packets may come in any order.")  # fmt: skip
+@click.option("--all-senders", "by_sender", flag_value=False, default=True,
+              help="Take a heap's packets from whatever senders.")  # fmt: skip
 @click.option("--max-heap-size", type=click.IntRange(1, 2**47), metavar="BYTES",
               default=StreamConfig.DEFAULT_MAX_HEAP_SIZE, show_default=True,
               help="Bytes in a heap at most.")  # fmt: skip
@@ -347,6 +351,7 @@ def _account_for(stream: Stream, watch: Watch, end: str, screen: Screen, as_json
             "ended_by": end,
             "is_whole": account.is_whole,
             "troubles": troubles,
+            "notes": account.notes,
             "seconds": watch.seconds,
             "payload_bytes_per_s": rate,
             "heaps_without_descriptors": watch.items.heaps_without_descriptors,

@@ -113,10 +113,11 @@ def test_where_the_very_first_packet_is_lost_nothing_is_understood_and_it_is_no_
     assert "heaps not understood: 9 " in done.output
 
 
-def test_what_comes_twice_is_counted_and_does_no_harm(lab):
+def test_what_comes_twice_is_told_and_does_no_harm(lab):
     twice = [packet for packet in flat(stream()[:-1]) for _ in range(2)]
     done = of_packets(lab, twice, "-t", "0.25")
-    assert done.status == 0
+    assert done.status == 1
+    assert "packets came twice, or late: let each sender count heaps on" in done.errors
     assert lines(10) in done.output
     (total, *parts) = map(int, re.findall(r"\d+", re.findall("^packets: .*", done.output, re.M)[0]))
     assert total == sum(parts) == 120

@@ -47,7 +47,6 @@ ROOM = {"socket_buffer": 2000}
     ("given", "row"),
     [
         ({}, " 1  complete"),
-        ({"packets_duplicate": 1}, " 1  duplicate"),
         ({"heaps_live": 2}, " 2  still arriving"),
         (
             ROOM | {"longest_unread_ns": 4_000_000},
@@ -82,6 +81,9 @@ def test_where_nothing_is_missing_it_says_so(names, given, row):
             "of 1 frame in the capture none is UDP that the filter takes",
         ),
         ({"packets_late": 1, "incomplete_heaps_evicted": 1}, "raise max_heaps"),
+        ({"packets_duplicate": 1}, "1 packet duplicate (what it brings had arrived before): the"),
+        ({"packets_late": 3}, "or a sender its heap counts, which allow_out_of_order=False takes"),
+        ({"sender_mismatches": 2}, "by_sender=False takes heaps of which several senders"),
         ({"packets_after_loss": 2}, "2 packets after loss (packets are taken in order"),
         ({"packets_received": 0, "packets_placed": 0}, "nothing has arrived"),
         ({"socket_dropped": 7}, "the socket had no room for 7 packets: send more slowly"),
@@ -112,6 +114,14 @@ def test_each_way_to_lose_packets_has_a_way_out(names, given, words):
     assert not account.is_whole
     assert words in account.conclusion
     assert account.lines[-1] == account.conclusion
+
+
+def test_what_may_be_missing_is_a_note_and_no_trouble(names):
+    account = Account(counts(names, counts_skipped=2))
+    assert account.is_whole
+    assert account.lines[-1] == account.conclusion
+    assert account.conclusion.startswith("all 10 packets are accounted for; heap counts have gaps")
+    assert Account(counts(names, counts_skipped=2, packets_late=1)).lines[-1] in account.notes
 
 
 def test_all_troubles_are_told_and_losses_on_the_way_are_not_guessed(names):

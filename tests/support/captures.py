@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 
-def frame(payload: bytes, port: int = 8888) -> bytes:
-    """Return a frame with a UDP datagram over IPv4, without checksums."""
-    udp = struct.pack(">HHHH", 1234, port, 8 + len(payload), 0) + payload
+def frame(payload: bytes, port: int = 8888, sender: int = 1234) -> bytes:
+    """Return a frame with a UDP datagram over IPv4, without checksums; sender: its port."""
+    udp = struct.pack(">HHHH", sender, port, 8 + len(payload), 0) + payload
     ip = struct.pack(
         ">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, b"\x0a\0\0\1", b"\x0a\0\0\2"
     )

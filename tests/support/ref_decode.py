@@ -7,7 +7,6 @@ every count is taken by looking at everything again. Only where a packet could b
 names, and in how many finished heaps are remembered, it follows ours.
 """
 
-import math
 from dataclasses import dataclass, field
 
 from support.ref_encode import Descriptor
@@ -248,7 +247,7 @@ class Receiver:
         self.complete = self.evicted = self.flushed = self.dropped = self.single_packet = 0
         self.incomplete_bytes = 0
         if self.remembered is None:
-            self.remembered = max(64, 2 * self.max_heaps * self.substreams)
+            self.remembered = max(64, 4 * self.max_heaps * self.substreams)
 
     def take(self, data: bytes) -> str:
         """Take what came as a datagram; say what became of it."""
@@ -293,22 +292,9 @@ class Receiver:
             "incomplete_heaps_flushed": self.flushed,
             "heaps_dropped": self.dropped,
             "heaps_live": len(self.live),
-            "heaps_never_begun": self.never_begun(),
             "single_packet_heaps": self.single_packet,
             "incomplete_bytes": self.incomplete_bytes,
         }
-
-    def never_begun(self) -> int:
-        """Gaps in the counts, in steps of what all distances are a multiple of."""
-        at, places = 0, [0]
-        for before, heap in zip(self.begun, self.begun[1:], strict=False):
-            half = 1 << heap.address_bits - 1  # counts start again: the shorter way is meant
-            at += (heap.cnt - before.cnt + half) % (2 * half) - half
-            places.append(at)
-        step = math.gcd(*places)
-        if not step:
-            return 0
-        return max(0, (max(places) - min(places)) // step + 1 - len(self.begun))
 
     def _take(self, packet: Packet) -> str:
         heap = next((heap for heap in self.live if heap.cnt == packet.cnt), None)
@@ -341,7 +327,9 @@ class Receiver:
         # Where counts soon start again, one that ended long ago says nothing.
         within = min(self.remembered or 0, 1 << packet.address_bits - 2)
         if packet.offset or self.allow_out_of_order:
-            if packet.cnt in self.ended[max(0, len(self.ended) - within) :]:
+            ended = self.ended[max(0, len(self.ended) - within) :]
+            moment = max(16, 2 * self.max_heaps * self.substreams)  # what is older began again
+            if packet.cnt in (ended if packet.offset else ended[-moment:]):
                 return LATE
             if not self.allow_out_of_order:
                 return AFTER_LOSS

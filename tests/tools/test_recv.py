@@ -197,6 +197,21 @@ def test_after_silence_what_is_missing_is_lost(said):
     assert found["troubles"][0].startswith("1 heap lacks packets that never reached this socket")
 
 
+def test_a_sender_that_is_started_again_is_another_one_and_one_that_repeats_itself_is_told(running):
+    """Each `send_to` has a port of its own, and all count from 1."""
+    host, process = running
+    *heaps, end = whole(3)
+    for _ in range(3):
+        send_to(host, flat(heaps))
+    send_to(host, flat([*heaps, heaps[1]]))  # the last one comes twice
+    send_to(host, end)
+    out, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 1
+    assert rows(out)["complete"] == 4 * 3
+    assert f"{len(heaps[1])} packets late" in out
+    assert "--in-order takes as new heaps" in out
+
+
 # ---- Captures ----
 
 
