@@ -4,7 +4,6 @@
 import contextlib
 import json
 import types
-from pathlib import Path
 from typing import Any
 
 import click
@@ -23,25 +22,19 @@ from spead_tutorial.measure.place import Device, Host
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.verify import Report
 from spead_tutorial.results.tables import plain
-from spead_tutorial.tools import crossing, progress
+from spead_tutorial.tools import progress
 from spead_tutorial.tools.command_line import Number, parsed
-from spead_tutorial.tools.hosts import Host as FarHost
-from spead_tutorial.tools.hosts import read_hosts
 from spead_tutorial.tools.lab import IN, check_fresh
 
 _SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
 _DEFAULT = click.core.ParameterSource.DEFAULT
 _Asked = types.SimpleNamespace  # what was asked for, by the names of the options
-_PAIR = ("--from", "--from-lang", "--rate", "-b")
 #: The kinds of runs, the options that each of them needs, and those that only some of them take.
 _RUNS = {
     "sending in a lab": ((), ("--kind", "--in", "--rate")),
     "sending to --host": (("--host", "--port"), ("--allow-real-network",)),
-    "receiving in a lab": ((), (*_PAIR, "--in")),
-    "receiving between --hosts": (
-        ("--hosts", "--from-host", "--to-host"), (*_PAIR, "--port", "--allow-real-network"),
-    ),
-}  # fmt: skip
+    "receiving in a lab": ((), ("--from", "--from-lang", "--rate", "-b", "--in")),
+}
 
 
 def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
@@ -70,13 +63,11 @@ def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
 @click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
               help="Which of its programs.")  # fmt: skip
 @click.option("--from", "sender", type=parsed(find_chapter), metavar="CHAPTER",
-              help="Whose program sends to a chapter that receives: 2 by default; with --hosts a"
-                   " sender that has a --rate.")  # fmt: skip
+              help="Whose program sends to a chapter that receives: 2 by default.")  # fmt: skip
 @click.option("--from-lang", type=click.Choice(LANGUAGES),
               help="Which of its programs: that of --lang by default.")  # fmt: skip
 @click.option("--rate", type=Number(0.125, 4000), metavar="MB/S",
-              help="Rate of the lab's link, headers included; senders wait. With --hosts the"
-                   " sender's own: by default below that of its link.")  # fmt: skip
+              help="Rate of the lab's link, headers included; senders wait.")  # fmt: skip
 @click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
 @click.option("-H", "heap_size", type=_SIZE, metavar="BYTES", help="Bytes of samples in a heap.")
 @click.option("-p", "packet_size", type=_SIZE, metavar="BYTES",
@@ -97,12 +88,6 @@ def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
 @click.option("--port", type=click.IntRange(1, 65535), help="UDP port of that host.")
 @click.option("--allow-real-network", is_flag=True,
               help="Let packets leave this machine.")  # fmt: skip
-@click.option("--hosts", "hosts_file", metavar="FILE",
-              type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="Run a chapter that receives between two of the hosts that a file names"
-                   " (hosts.toml).")  # fmt: skip
-@click.option("--from-host", metavar="NAME", help="Which of them sends.")
-@click.option("--to-host", metavar="NAME", help="Which of them receives.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def run(**given: Any) -> int:
     """Run a chapter's program in a fresh lab, or in one that stays (spead-tutorial lab up).
@@ -114,13 +99,11 @@ def run(**given: Any) -> int:
 
     A chapter that receives is run with one that sends to it, on the two machines of a lab, and
     the options of that one are passed on to it. What both print is shown, and then what became of
-    all packets. The exit status is 1 where one of them failed, or something is missing. With
-    --hosts, they are run on two machines, which ssh reaches.
+    all packets. The exit status is 1 where one of them failed, or something is missing.
 
     \b
     Example: spead-tutorial run 10 --lang c -n 524288 -H 8192
     Example: spead-tutorial run 7 --from 6 --rate 500 -n 2000
-    Example: spead-tutorial run 7 --hosts hosts.toml --from-host a --to-host b --allow-real-network
     """
     asked = _Asked(**given)
     switches = zip(SWITCHES, (asked.copy, asked.small_pages, asked.fill), strict=True)
@@ -132,10 +115,8 @@ def run(**given: Any) -> int:
     check_fresh(asked.kind, asked.within)
     if isinstance(asked.chapter, Chapter):
         failure = _send(asked, asked.chapter)
-    elif asked.hosts_file is None:
-        failure = _receive(asked, asked.chapter)
     else:
-        failure = _receive_between(asked, asked.chapter, asked.hosts_file)
+        failure = _receive(asked, asked.chapter)
     if failure is not None:
         raise ProgramError(failure)
     return 0
@@ -241,56 +222,6 @@ def _to_receiver(asked: _Asked, receiver: Receiver, sender: Chapter, language: s
     if asked.buffers is not None and "b" not in receiver.accepted:
         raise click.UsageError(f"chapter {receiver.number} has no option -b")
     return [] if asked.buffers is None else ["-b", str(asked.buffers)]
-
-
-def _receive_between(asked: _Asked, receiver: Receiver, file: Path) -> str | None:
-    """Run a pair on two hosts, and return why it is no success."""
-    if asked.sender and asked.rate:
-        raise click.UsageError(
-            "with --hosts, chapters send as fast as they can: --rate goes without --from"
-        )
-    if asked.from_lang and not asked.sender:
-        raise click.UsageError("--from-lang goes with --from")
-    sender = asked.sender or crossing.BLAST
-    language = asked.from_lang or asked.lang if asked.sender else "c"
-    to_receiver = _to_receiver(asked, receiver, sender, language)
-    if not sender.takes_destination:
-        raise click.UsageError(
-            f"chapter {sender.number} sends over loopback: take another (--from 6)"
-        )
-    done = crossing.cross(
-        _two_hosts(file, str(asked.from_host), str(asked.to_host)), (sender, receiver),
-        (language, asked.lang), asked.options, to_receiver=to_receiver, port=asked.port or 8888,
-        rate=None if asked.rate is None else 1e6 * asked.rate,
-        allow_real_network=asked.allow_real_network, as_json=asked.as_json,
-        show=None if asked.as_json else _show_line,
-    )  # fmt: skip
-    if asked.as_json:
-        click.echo(json.dumps(done.as_dict()))
-    else:
-        width = max(len(where) for where, _ in done.rows)
-        for where, count in done.rows:
-            click.echo(f"{where:{width}}  {count:>12}")
-        if done.failure != done.account:
-            click.echo(f"proof: {done.account}")
-    return done.failure
-
-
-def _two_hosts(file: Path, *names: str) -> tuple[FarHost, FarHost]:
-    """Return the host of a file that sends, and the one that receives."""
-    by_name = {host.name: host for host in read_hosts(file)}
-    for name in names:
-        if name not in by_name:
-            raise click.UsageError(f"{file} has no host {name}: it has {', '.join(by_name)}")
-    near, far = (by_name[name] for name in names)
-    if near is far:
-        raise click.UsageError(f"{near.name} is both: say --from-host and --to-host of two")
-    if far.destination is None:
-        raise click.UsageError(
-            f"{file} does not say where packets for {far.name} are sent to: give it receives_at,"
-            " an address"
-        )
-    return near, far
 
 
 def _show_line(name: str, line: str, is_trouble: bool) -> None:

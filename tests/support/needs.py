@@ -18,8 +18,6 @@ PACKAGES = {
     "node": "nodejs",
     "perf": "linux-perf",
     "setpriv": "util-linux",
-    "ssh": "openssh-client",
-    "sshd": "openssh-server",
     "tc": "iproute2",
     "unshare": "util-linux",
 }

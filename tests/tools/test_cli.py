@@ -13,6 +13,7 @@ import pytest
 
 from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS
 from spead_tutorial.tools.cli import cli
+from spead_tutorial.tools.run import _show_line
 from support.labs import needs_lab, probe
 from support.typed import COMMAND, check_refused, run, typed
 
@@ -129,6 +130,13 @@ def test_run_of_a_receiver_shows_what_it_and_its_sender_print_told_apart(here):
     assert "tut_3_recv: listening on port 8888\n" in done.stderr
     proof = "4 packets sent: 4 received, 0 lost on the way, 0 without room in the socket"
     assert done.stdout.endswith(f"\nproof: {proof}\n")
+
+
+def test_a_line_of_a_programs_is_no_more_than_letters_to_a_terminal(capsys):
+    for is_trouble in (False, True):
+        _show_line("a", "red \x1b[31mand bell \x07.", is_trouble)
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err) == ("a: red  [31mand bell  .\n", "red  [31mand bell  .\n")
 
 
 @needs_lab
