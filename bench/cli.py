@@ -8,10 +8,9 @@ after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 
 import contextlib
 import dataclasses
-import functools
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -19,7 +18,7 @@ import click
 from bench import compare, figures
 from bench import status as status_module
 from bench.contributed import check
-from bench.hosts import Team, parts_of, put_together, take
+from bench.merge import put_together
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
@@ -31,7 +30,6 @@ from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.command_line import finish, parsed
-from spead_tutorial.tools.hosts import read_hosts
 from spead_tutorial.tools.progress import Steps, duration
 
 RESULTS = Path("results", "bench")
@@ -75,8 +73,6 @@ def cli() -> None:
               help="Only part I of N, for N machines: merge puts them together.")  # fmt: skip
 @click.option("--beside", "others", multiple=True, metavar="NAME=PYTHON",
               help="Measure another installation of the package in the same rounds.")  # fmt: skip
-@click.option("--hosts", type=_FILE, metavar="FILE",
-              help="Measure on the hosts that a file names, together (hosts.toml).")  # fmt: skip
 @click.option("--plot", is_flag=True, help="Draw the pictures afterwards.")
 def run(
     sweeps: tuple[Sweep, ...],
@@ -89,7 +85,6 @@ def run(
     retry: bool,
     shard: tuple[int, int],
     others: tuple[str, ...],
-    hosts: Path | None,
     plot: bool,
 ) -> int:
     """Measure SWEEPS (see `list`); all of them by default.
@@ -103,22 +98,11 @@ def run(
     the cases that it is compared with, those of its sizes and language: a gain is a ratio within
     rounds, and would stay as uncertain as it is without them.
 
-    With --hosts, machines of one kind share each sweep, started by ssh. A host that is lost loses
-    the sample that it was at, and others take over the rest. The hosts' records are in the folder
-    hosts of the output, and put together at the end.
-
     \b
     Example: python -m bench run tut-10 --quick --plot
     Example: python -m bench run tut-10 --only-noisy --rounds 9
-    Example: python -m bench run tut-10 --hosts hosts.toml
     """
-    team, thorough = None, SIZES[size]
-    if hosts is not None:
-        if only_noisy or dry_run or others or shard != (1, 1):
-            raise click.UsageError(
-                "--hosts goes with none of --only-noisy, --dry-run, --beside and --shard"
-            )
-        team = Team(read_hosts(hosts), _say)
+    thorough = SIZES[size]
     installations = dict(_installation(text) for text in others)
     outcomes = set()
     with contextlib.nullcontext() if dry_run else locked(output):
@@ -126,25 +110,17 @@ def run(
             part = "" if shard == (1, 1) else ".{}of{}".format(*shard)
             path = output / f"{sweep.name}{part}.jsonl"
             if restart and not dry_run:
-                for one in (path, *(parts_of(sweep, output) if team else ())):
-                    one.unlink(missing_ok=True)
-            if team is not None:
-                click.echo(f"{sweep.name} ({sweep.about}): to {path}")
-                with _shown(lambda: f"what has been taken is in {output / 'hosts'}") as shown:
-                    n = rounds or thorough.rounds
-                    recording = team.measure(sweep, thorough, n, output, shown, retry=retry)
-                outcomes.add(_short(_skipped(recording)))
-            else:
-                plan = plan_of(sweep, thorough, rounds, shard, tuple(installations))
-                plan = dataclasses.replace(plan, retry=retry)
-                if only_noisy:
-                    more = thorough.rounds if rounds is None else rounds
-                    plan = again(plan, read(path, unfinished=True), more)
-                outcomes.add(_say_what_is_planned(sweep, plan, path, only_noisy=only_noisy))
-                if dry_run or not plan.cases:
-                    continue
-                with _shown(functools.partial(_kept, plan, path)) as shown:
-                    recording = measure(plan, path, installations, shown, _say)
+                path.unlink(missing_ok=True)
+            plan = plan_of(sweep, thorough, rounds, shard, tuple(installations))
+            plan = dataclasses.replace(plan, retry=retry)
+            if only_noisy:
+                more = thorough.rounds if rounds is None else rounds
+                plan = again(plan, read(path, unfinished=True), more)
+            outcomes.add(_say_what_is_planned(sweep, plan, path, only_noisy=only_noisy))
+            if dry_run or not plan.cases:
+                continue
+            with _shown(plan, path) as shown:
+                recording = measure(plan, path, installations, shown, _say)
             outcomes.add(_show(settled(recording)))
             if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
                 _draw(output, output.parent / "figures", sweep.name)
@@ -152,14 +128,14 @@ def run(
 
 
 @contextlib.contextmanager
-def _shown(kept: Callable[[], str]) -> Iterator[Steps]:
+def _shown(plan: Plan, path: Path) -> Iterator[Steps]:
     """Show how far a measurement has come; after Ctrl-C, what there is of it."""
     try:
         with Steps() as shown:
             yield shown
     except KeyboardInterrupt:
         click.echo(err=True)
-        _say(f"{kept()}, and the same command goes on from there")
+        _say(f"{_kept(plan, path)}, and the same command goes on from there")
         raise
 
 
@@ -269,7 +245,6 @@ def list_sweeps() -> int:
     return 0
 
 
-cli.add_command(take)
 cli.add_command(timing)
 cli.add_command(where)
 

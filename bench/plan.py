@@ -79,7 +79,7 @@ class Plan:
         }
 
 
-def cases_of(sweep: Sweep, size: Size, shard: tuple[int, int] = (1, 1)) -> list[Case]:
+def _cases_of(sweep: Sweep, size: Size, shard: tuple[int, int] = (1, 1)) -> list[Case]:
     """Return the cases of a sweep, whether they can run here or not."""
     part, parts = shard
     points = sorted({case.point for case in sweep.of(size)})
@@ -94,11 +94,11 @@ def plan_of(
     shard: tuple[int, int] = (1, 1),
     others: Sequence[str] = (),
 ) -> Plan:
-    cases = cases_of(sweep, size, shard)
+    cases = _cases_of(sweep, size, shard)
     for name in others:
         cases += [
             dataclasses.replace(case, implementation=name)
-            for case in cases_of(sweep, size, shard)
+            for case in _cases_of(sweep, size, shard)
             if case.implementation == OURS and _plain(case)
         ]
     part, parts = shard
@@ -204,13 +204,10 @@ def alone(folder: Path = SHARED) -> Iterator[None]:
 
 def measure(
     plan: Plan,
-    path: Path | None,
+    path: Path,
     installations: Installations,
     show: Callable[[Sequence[Step]], Iterator[Step]],
     say: Callable[[str], None],
-    *,
-    begun: Recording | None = None,
-    tell: Callable[[Sample | Timeline], None] | None = None,
 ) -> Recording:
     """Take all samples of a plan that a record does not hold yet."""
     with _lab(plan) as lab:
@@ -246,18 +243,10 @@ def measure(
             take_in_turn,
             _header(plan, lab),
             path=path,
-            begun=begun,
-            tell=tell,
             retry=plan.retry,
             show=show,
             say=lambda step, failure: say(f"{step.case.name}: {failure}"),
         )
-
-
-def header_of(plan: Plan) -> Header:
-    """Return what a record of a plan's samples would say of this machine, without any sample."""
-    with _lab(plan) as lab:
-        return _header(plan, lab)
 
 
 def _receives(plan: Plan) -> bool:

@@ -99,15 +99,12 @@ def measure(
     header: Header,
     *,
     path: Path | None = None,
-    begun: Recording | None = None,
-    tell: Callable[[Sample | Timeline], None] | None = None,
     retry: bool = False,
     show: Callable[[Sequence[Step]], Iterable[Step]] = iter,
     say: Callable[[Step, str], None],
 ) -> Recording:
     """Take the samples that a record lacks; what fails alike `PATIENCE` times is given up."""
-    begun = begun or Recording(header, ())
-    writer = None
+    writer, begun = None, Recording(header, ())
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
         writer, begun = _open(path, header)
@@ -121,8 +118,6 @@ def measure(
             for result in _results(take, step, _known(step, samples.values()), say):
                 if writer is not None:
                     writer.add(result)
-                if tell is not None:
-                    tell(result)
                 if isinstance(result, Timeline):
                     timelines.append(result)
                     continue

@@ -46,7 +46,6 @@ _PERF_ATTR_BYTES, _PERF_EXCLUDE = 64, 0b1100001  # disabled, exclude_kernel, exc
 _TOOLS = (
     ("strace", "strace", "why sees no calls and no sleeps, and ranks nothing"),
     ("perf", "linux-perf", "why counts no memory traffic"),
-    ("ssh", "openssh-client", "--hosts reaches no other machine"),
     ("pkg-config", "pkg-config", "check compiles no sender in C"),
     ("git", "git", "records name no revision of a clone"),
 )

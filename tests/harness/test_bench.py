@@ -2,6 +2,7 @@
 """The harness: what it measures, how it goes on after a kill, and what it makes of records."""
 
 import dataclasses
+import fcntl
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -26,7 +28,15 @@ from spead_tutorial.measure import machine
 from spead_tutorial.measure.case import Case, Step, take
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramError, program
-from spead_tutorial.measure.records import RecordError, Recording, Sample, Split, locked, read
+from spead_tutorial.measure.records import (
+    Header,
+    RecordError,
+    Recording,
+    Sample,
+    Split,
+    locked,
+    read,
+)
 from spead_tutorial.tools.command_line import finish
 from support import ROOT
 from support.bench import PATIENCE_S, bench, fails, keys, made, recording, start, succeeds, write
@@ -521,6 +531,14 @@ def test_what_only_reads_asks_for_no_folder_of_its_own(tmp_path):
         succeeds("compare", path, path)
 
 
+def test_only_one_has_a_machine_at_a_time(tmp_path):
+    other = os.open(tmp_path, os.O_RDONLY)
+    with planning.alone(tmp_path), pytest.raises(BlockingIOError):
+        fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(other)
+
+
 def test_where_memory_is_watched_a_second_watch_is_one_line(tmp_path, capsys):
     with locked(tmp_path):
         assert finish(flat_memory.cli, "python -m some", ["-n", "2", "-o", str(tmp_path)]) == 1
@@ -624,7 +642,7 @@ def test_notes_say_what_makes_numbers_uncertain():
 # ---- Parts and formats ----
 
 
-def test_parts_of_two_hosts_become_one_record_that_knows_which_sample_is_whose(tmp_path):
+def test_parts_of_two_machines_become_one_record_that_knows_which_sample_is_whose(tmp_path):
     """With all kinds of lines, and samples that were repeated."""
     failed = [replace(one, failure="it failed") for one in made([1e9] * 2)]
     failed[1] = replace(failed[0], attempt=1)
@@ -666,6 +684,37 @@ def test_parts_of_other_sweeps_or_that_overlap_in_one_line_are_not_merged(tmp_pa
     paths = [write(tmp_path / "one.jsonl", one), write(tmp_path / "other.jsonl", other)]
     assert words in fails("merge", *paths, "-o", tmp_path / "all.jsonl")
     assert not (tmp_path / "all.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ({}, {"machine": {"kernel": "0.1"}}, "kernel is 6.1, and 0.1"),
+        ({}, {"machine": {"turbo": "on"}}, "turbo is unknown, and on"),
+        ({}, {"lab": {"kind": "strange"}}, "lab kind is dummy, and strange"),
+        ({}, {"revision": "another"}, "revision is unknown, and another"),
+        ({}, {"machine": {"load": 99.0}}, None),
+        ({"revision": "a", "versions": {"build": "1"}}, {"versions": {"build": "2"}}, None),
+        (
+            {"revision": "a+", "versions": {"build": "1"}},
+            {"versions": {"build": "2"}},
+            "build is 1, and 2",
+        ),
+    ],
+)
+def test_parts_differ_by_all_but_load_and_the_file_that_the_same_source_became(
+    before, after, words
+):
+    header = changed(HEADER, before)
+    assert machine.differs(header, changed(header, after), of_parts=True) == words
+
+
+def changed(header: Header, fields: dict[str, Any]) -> Header:
+    new = {
+        name: getattr(header, name) | value if isinstance(value, dict) else value
+        for name, value in fields.items()
+    }
+    return replace(header, **new)
 
 
 @pytest.mark.parametrize(
