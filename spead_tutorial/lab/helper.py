@@ -27,7 +27,7 @@ from typing import IO, Any, Self
 
 from . import namespaces
 from .device import LabError, RefusedError
-from .namespaces import libc, network_at, signal_programs
+from .namespaces import kill_programs, libc, network_at
 
 _FOLDER = str(Path(__file__).resolve().parent)
 #: Takes this folder for a package by itself, without the one around it, which has threads, and a
@@ -74,7 +74,7 @@ class Client:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._log,
-                process_group=0,  # what kills ours as a whole leaves it what it has to undo
+                process_group=0,  # what kills ours as a whole leaves it the programs to end
             )
         except OSError as error:
             self._channel.close()
@@ -118,8 +118,8 @@ class Client:
 
     @contextlib.contextmanager
     def done(self, op: str, undo: dict[str, Any], **fields: Any) -> Iterator[None]:
-        """Have something done for a ``with`` block, and undone also if this process is killed."""
-        self.request(op, undo=undo, **fields)
+        """Have something done for a ``with`` block, and undone at its end."""
+        self.request(op, **fields)
         try:
             yield
         finally:
@@ -205,7 +205,7 @@ def _end_helper(
             raise
     finally:
         if helper.returncode:  # it was killed before it could do so
-            signal_programs(list(map(network_at, networks)), signal.SIGKILL)
+            kill_programs(list(map(network_at, networks)))
         for fd in networks:
             os.close(fd)
         log.close()
@@ -224,8 +224,6 @@ class Helper:
         self.member = stay_in(self.group)
         # By the caller's own number for each: it can name a program before it knows its pid.
         self.programs: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
-        # What undoes what the caller has done, and is done for one that is killed.
-        self.owed: list[dict[str, Any]] = []
         # Descriptors of the request that is being answered, and of its answer.
         self.taken: list[int] = []
         self.given: list[int] = []
@@ -259,9 +257,6 @@ class Helper:
                     return
         finally:
             self.end_programs()
-            while self.owed:
-                with contextlib.suppress(Exception):
-                    self.do(self.owed[-1])
 
     def answer(self) -> bool:
         """Answer one request; return False at end of file."""
@@ -276,7 +271,7 @@ class Helper:
         request = json.loads(data)
         reply = {"id": request.pop("id")}
         try:
-            reply["ok"] = self.do(request)
+            reply["ok"] = self.operation(request.pop("op"))(**request)
         except RefusedError as error:
             reply["refused"] = error.args
         except OSError as error:
@@ -294,25 +289,12 @@ class Helper:
             self.given = []
         return True
 
-    def do(self, request: dict[str, Any]) -> Any:
-        """Do what is asked for; what undoes it is owed until that is asked for."""
-        if request in self.owed:
-            self.owed.remove(request)
-        undo = request.pop("undo", None)
-        done = self.operation(request.pop("op"))(**request)
-        if undo is not None:
-            self.owed.append(undo)
-        return done
-
     def operation(self, name: str) -> Any:
         """Return what does it: a method here, or a function of `namespaces` or `network`."""
         if found := getattr(self, "op_" + name, None) or getattr(namespaces, name, None):
             return found
         # Only now: it loads pyroute2, which takes a while.
         return getattr(importlib.import_module(".network", __package__), name)
-
-    def op_enter(self) -> None:
-        namespaces.enter(*self.taken)
 
     def op_socket(self, family: int, kind: int) -> None:
         self.given = [socket.socket(family, kind).detach()]

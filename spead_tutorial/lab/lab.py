@@ -25,7 +25,6 @@ from .device import (
 from .disturbance import Disturbance, disturbed
 from .helper import Client
 from .machine import LabMachine, LabReceiver
-from .staying import opened
 
 #: Bits/s of a limited link: the kernel counts bytes/s in 32 bits.
 _SLOWEST, _FASTEST = 10**6, 32 * 10**9
@@ -74,7 +73,7 @@ class Lab(LabMachine):
         check_kind(kind, WAYS if receiver else KINDS)
         if not 1280 <= mtu <= 65535:
             raise ValueError(f"mtu is {mtu}: it must be in 1280 ... 65535")
-        made = {"mtu": mtu, "receiver": receiver}
+        made: dict[str, Any] = {}
         with contextlib.ExitStack() as helpers:
             machines = [helpers.enter_context(Client())]
             made["rootless"] = machines[0].make_network("make_namespaces")
@@ -88,49 +87,17 @@ class Lab(LabMachine):
                 machines[1].request("make_far_end", sender=machines[0].pid, mtu=mtu)
                 made |= machines[0].request("make_near_end", mtu=mtu)
             helpers.pop_all()
-        self._take(machines, made)
-
-    @classmethod
-    def join(cls, name: str) -> Self:
-        """Enter a lab that stays, as ``spead-tutorial lab up`` makes it.
-
-        Closing it ends what it runs there, and not the lab.
-
-        Parameters
-        ----------
-        name : str
-            The name of the lab.
-
-        Raises
-        ------
-        LabError
-            Where this user has no such lab, or cannot enter it from here.
-        """
-        lab = cls.__new__(cls)
-        with opened(name) as found, contextlib.ExitStack() as helpers:
-            machines = [helpers.enter_context(Client()) for _ in found.nets]
-            try:
-                for helper, receiver in zip(machines, (False, True), strict=False):
-                    helper.request("enter", found.way_in(receiver=receiver))
-            except OSError as error:
-                raise LabError(error.strerror or str(error)) from None
-            helpers.pop_all()
-        lab._take(machines, found.facts)
-        return lab
-
-    def _take(self, helpers: list[Client], made: dict[str, Any]) -> None:
-        """Take what has been made, and the helpers that are in it: the sender's comes first."""
-        super().__init__(helpers[0], made["kind"], made["device"])
-        self._helpers, self._made = helpers, made
-        self.mtu: int = made["mtu"]
+        super().__init__(machines[0], made["kind"], made["device"])
+        self._helpers = machines
+        self.mtu: int = mtu
         self.address = ADDRESS
         self.address6 = ADDRESS6 if made["ipv6"] else None
         self.port = PORT
         self.rootless: bool = made["rootless"]
         self._receiver = None
-        if made["receiver"]:
-            device = FAR_DEVICE if len(helpers) == 2 else self.device
-            self._receiver = LabReceiver(helpers[-1], self.kind, device)
+        if receiver:
+            device = FAR_DEVICE if len(machines) == 2 else self.device
+            self._receiver = LabReceiver(machines[-1], self.kind, device)
 
     def __repr__(self) -> str:
         state = "open" if self._helper.is_open else "closed"

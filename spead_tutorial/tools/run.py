@@ -24,16 +24,15 @@ from spead_tutorial.measure.verify import Report
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools import progress
 from spead_tutorial.tools.command_line import Number, parsed
-from spead_tutorial.tools.lab import IN, check_fresh
 
 _SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
 _DEFAULT = click.core.ParameterSource.DEFAULT
 _Asked = types.SimpleNamespace  # what was asked for, by the names of the options
 #: The kinds of runs, the options that each of them needs, and those that only some of them take.
 _RUNS = {
-    "sending in a lab": ((), ("--kind", "--in", "--rate")),
+    "sending in a lab": ((), ("--kind", "--rate")),
     "sending to --host": (("--host", "--port"), ("--allow-real-network",)),
-    "receiving in a lab": ((), ("--from", "--from-lang", "--rate", "-b", "--in")),
+    "receiving in a lab": ((), ("--from", "--from-lang", "--rate", "-b")),
 }
 
 
@@ -49,9 +48,8 @@ def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
     for option in given:
         others = [kind for kind, options in _RUNS.items() if option in sum(options, ())]
         if others and kind not in others:
-            name = f"{option} (SPEAD_TUTORIAL_LAB)" if option == "--in" else option
             raise click.UsageError(
-                f"chapter {chapter.number} is {kind}, without {name}: that is for"
+                f"chapter {chapter.number} is {kind}, without {option}: that is for"
                 f" {' and '.join(others)}"
             )
     if not {*needed} <= {*given}:
@@ -83,14 +81,13 @@ def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
 @click.option("--small-pages", is_flag=True, help="Ordinary pages for them, not huge ones.")
 @click.option("--fill", is_flag=True, help="Write the samples anew before they are sent.")
 @click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
-@IN
 @click.option("--host", help="Send there, outside a lab.")
 @click.option("--port", type=click.IntRange(1, 65535), help="UDP port of that host.")
 @click.option("--allow-real-network", is_flag=True,
               help="Let packets leave this machine.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def run(**given: Any) -> int:
-    """Run a chapter's program in a fresh lab, or in one that stays (spead-tutorial lab up).
+    """Run a chapter's program in a fresh lab.
 
     CHAPTER is a number or the name of a program. It prints the rate, payload bytes over
     time, and what proves it: the packets that the program claims, and what the device
@@ -112,7 +109,6 @@ def run(**given: Any) -> int:
         tuple(word for word, is_given in switches if is_given),
     )  # fmt: skip
     _check_options(click.get_current_context(), asked.chapter)
-    check_fresh(asked.kind, asked.within)
     if isinstance(asked.chapter, Chapter):
         failure = _send(asked, asked.chapter)
     else:
@@ -143,7 +139,7 @@ def _send(asked: _Asked, chapter: Chapter) -> str | None:
         place: Device | Host
         share = None
         if to is None:
-            here = stack.enter_context(_lab(chapter, asked.kind, asked.within))
+            here = stack.enter_context(_lab(chapter, asked.kind))
             place = Device(here, link)
             share = progress.share_sent(here, chapter, asked.options)
         else:
@@ -173,10 +169,8 @@ def _link(asked: _Asked, sender: Chapter) -> int | None:
     return round(8e6 * float(asked.rate))
 
 
-def _lab(chapter: Chapter, kind: str | None, within: str | None) -> Lab:
-    """Make a lab, or enter one that stays; where there can be none, say what works without."""
-    if within is not None:
-        return Lab.join(within)
+def _lab(chapter: Chapter, kind: str | None) -> Lab:
+    """Make a lab; where there can be none, say what works without."""
     try:
         return Lab(kind)
     except LabError as error:
@@ -196,7 +190,7 @@ def _receive(asked: _Asked, receiver: Receiver) -> str | None:
     languages = asked.lang, asked.from_lang or asked.lang
     to_receiver = _to_receiver(asked, receiver, sender, languages[1])
     far, link = sender.takes_destination, _link(asked, sender)  # can it send to another machine
-    with Lab(receiver=far) if asked.within is None else Lab.join(asked.within) as here:
+    with Lab(receiver=far) as here:
         done = delivery.deliver(
             here, receiver, sender, languages, asked.options, to_receiver=to_receiver,
             as_json=asked.as_json, show=None if asked.as_json else _show_line,

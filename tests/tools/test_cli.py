@@ -15,6 +15,7 @@ from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS
 from spead_tutorial.tools.cli import cli
 from spead_tutorial.tools.run import _show_line
 from support.labs import needs_lab, probe
+from support.needs import need
 from support.typed import COMMAND, check_refused, run, typed
 
 REASON = probe().reason
@@ -23,9 +24,9 @@ SMALL = ("-n", "3", "-H", "8192")
 pytestmark = pytest.mark.usefixtures("elsewhere")
 
 
-@pytest.mark.parametrize("name", [*cli.commands, "lab up", "lab down", "lab status"])
+@pytest.mark.parametrize("name", cli.commands)
 def test_every_command_has_help_with_an_example(here, name):
-    done = here(*name.split(), "--help")
+    done = here(name, "--help")
     assert (done.returncode, done.stderr) == (0, "")
     assert f"Example: spead-tutorial {name}" in done.stdout
 
@@ -165,19 +166,6 @@ def test_run_tells_a_receiver_how_large_heaps_are_and_how_many_it_has_memory_for
 
 
 @needs_lab
-def test_run_of_a_receiver_can_be_in_a_lab_that_stays_if_it_has_a_machine_for_it(here):
-    name = f"chapter-3-{os.getpid()}"
-    for receiver, status in ((["--receiver"], 0), ([], 1)):
-        assert typed("lab", "up", name, *receiver).returncode == 0
-        try:
-            done = here("run", "3", "--in", name, "--lang", "c", "--from", "10", "-n", "3")
-        finally:
-            assert here("lab", "down", name).returncode == 0
-        assert done.returncode == status, done.stderr
-    assert "in this lab no machine receives" in done.stderr
-
-
-@needs_lab
 def test_run_of_a_receiver_ends_with_a_sender_that_fails(here):
     done = here("run", "3", "--lang", "c", "--from", "10", "-p", "70000")
     assert done.returncode == 1
@@ -196,6 +184,42 @@ def test_run_to_a_host_says_that_nothing_counted():
 
 
 # ---- The notebooks ----
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    ("command", "status", "words"),
+    [
+        (["sh", "-c", "exit 3"], 3, ""),
+        (["--", "sh", "-c", "kill -TERM $$"], 143, ""),
+        (["no-such-program"], 127, "spead-tutorial: no-such-program: No such file or directory\n"),
+        (["--kind", probe().kinds[-1], "/"], 126, "spead-tutorial: /: Permission denied\n"),
+    ],
+)
+def test_the_status_of_a_lab_is_the_commands_or_says_why_there_was_none(command, status, words):
+    done = typed("lab", *command)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", words)
+
+
+@needs_lab
+def test_in_a_lab_with_a_receiver_what_is_sent_arrives():
+    code = (
+        "import socket; to = ('192.168.31.2', 8888); a, b = (socket.socket(type=2) for _ in 'ab');"
+        "a.bind(to); b.sendto(b'arrived', to); print(a.recv(100).decode())"
+    )
+    done = typed("lab", "--receiver", sys.executable, "-S", "-c", code)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "arrived\n", "")
+
+
+@pytest.mark.thorough
+@needs_lab
+def test_where_the_system_forbids_a_lab_the_line_says_so():
+    need("unshare")
+    forbid = 'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
+    confined = ("unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh", COMMAND)
+    no_lab = run(*confined, "lab", "--", "true")
+    check_refused(no_lab, 1, "forbids this user a network namespace")
+    check_refused(run(*confined, "run", "10"), 1, "takes no root: --host 127.0.0.1 --port 8888")
 
 
 def test_without_jupyterlab_the_command_says_what_to_install(elsewhere, monkeypatch, here):

@@ -42,6 +42,8 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("run 2 --rate 100", "chapter 2 sends over loopback, without --rate: take 6"),
         ("run 6 --rate 100 --host 127.0.0.1 --port 9", "sending to --host, without --rate"),
         ("run 10 11", "extra argument"),
+        ("lab", "Missing argument 'COMMAND...'"),
+        ("lab --receiver --kind ifb -- true", "--receiver is by loopback, without --kind"),
         ("run 10 --lang rust", "'rust'"),
         ("run 10 --kind eth", "'eth'"),
         ("run 10 -n 0", "-n"),
