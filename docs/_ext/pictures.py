@@ -10,10 +10,8 @@
                             without the paper and in the page's colours
     {thumbnail} NAME        a part of a picture or diagram, without words, to be told from others
 
-On a picture are its points, and below it which of its lines can be chosen: HTML that ``figures.js``
-brings to life. Each point lies where it is in the picture, and says what it is; the script reads
-there what it draws anew. Names are this project's own: the script takes it that they have no letter
-with a meaning in HTML.
+On a picture are its points, HTML that ``figures.js`` brings to life: each lies where it is in the
+picture, and says what it is.
 """
 
 import concurrent.futures
@@ -64,45 +62,25 @@ _PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
 
 
 def overlay(path: Path) -> str:
-    """Return what is on a picture, the end of its frame, and what can be chosen of it, if any."""
+    """Return what is on a picture, its points if it has any, and the end of its frame."""
     if not path.exists():
         return "</div></div>"
     data = json.loads(path.read_text())
     points = [_point(data["lines"][index], *values) for index, *values in data["points"]]
-    chosen = [one["facts"] for one in points if one["facts"]["key"]]
-    groups = list(dict.fromkeys(one["group"] for one in chosen))
-    if any(one["row"] for one in chosen):  # a ladder: of the sizes, the first is shown
-        sizes = dict.fromkeys(one["size"] for one in chosen)
-        boxes = [*((one, True) for one in groups), *((one, not n) for n, one in enumerate(sizes))]
-    else:
-        boxes = [(one, True) for one in reversed(groups)]  # what it is about is drawn last
-    return TEMPLATES.get_template("points.html").render(points=points, boxes=boxes)
+    return TEMPLATES.get_template("points.html").render(points=points)
 
 
 def _point(
     line: dict[str, Any], at: float, value: float, low: float, high: float, n: int, *places: float
-) -> dict[str, Any]:
-    """Return the facts of a point, what it says, and where it is in each form of the picture."""
-    size, is_gain = where_on_x(line, at), line["unit"] == TIMES
-    facts = {
-        "name": f"{line['name']}, {size}",
-        "group": line["group"] or line["name"],
-        "row": line["row"],
-        "role": line["role"],
-        "key": "|".join([*line["key"], str(at)]) if line["key"] else "",
-        "at": at,
-        "size": size,
-        "value": value,
-        "low": low,
-        "high": high,
-        "rounds": n,
-    }
+) -> tuple[str, dict[str, float]]:
+    """Return what a point says, and where it is in each form of the picture."""
+    is_gain = line["unit"] == TIMES
     middle = units.times(value) if is_gain else f"{units.number(value)} {line['unit']}"
     ends = " to ".join(f"{x:.2f}" if is_gain else units.number(x) for x in (low, high))
     spread = "range " if n < stats.FEWEST else ""
     counted = "runs" if line["unit"] == PERCENT else "rounds"
-    said = f"{facts['name']}: {middle} ({spread}{ends}), {n} {counted}"
-    return {"facts": facts, "said": said, "places": dict(zip(_PLACES, places, strict=False))}
+    said = f"{line['name']}, {where_on_x(line, at)}: {middle} ({spread}{ends}), {n} {counted}"
+    return said, dict(zip(_PLACES, places, strict=False))
 
 
 # ---- Pictures ----

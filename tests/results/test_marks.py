@@ -61,7 +61,7 @@ def test_what_a_larger_rate_is_farther_to_the_right_in_a_ladder():
     by_rate = sorted((one for _, one in found if one[0] == 1 << 20), key=lambda one: one[1])
     places = [one[5] for one in by_rate]
     assert places == sorted(places)
-    rows = {line["row"] for line, _ in found}
+    rows = {str(line["name"]).rpartition(", ")[0] for line, _ in found}
     assert rows == {"5 Send while preparing", "6 Bigger packets", "10 Reuse heaps"}
 
 

@@ -75,7 +75,7 @@ def label_group(axis: Axes, y: float, title: str, note: str, theme: Theme) -> No
 
 def line_of(row: str, language: str, point: Point) -> Line:
     """Return what a page is told of a language's bar in a row."""
-    return Line(f"{row}, {NAMES[language]}", language, NAMES[language], row, point.key)
+    return Line(f"{row}, {NAMES[language]}", language, point.key)
 
 
 def draw_bar(

@@ -164,8 +164,7 @@ def _write(axis: Axes, y: float, low: float, high: float, words: str, theme: The
 def _line(step: Step, role: str) -> Line:
     """Return what the points of a bar have in common with those of other sizes."""
     who, row = _WHO[role], " ".join(f"{step.title} {step.note}".split())
-    key = step.points[role].key
-    return Line(f"{row}, {who}" if role in NAMES else row, role, who, row, key)
+    return Line(f"{row}, {who}" if role in NAMES else row, role, step.points[role].key)
 
 
 def _draw_bar(

@@ -41,8 +41,6 @@ class Line:
 
     name: str  # what a page calls it
     role: str  # what gives it its colour
-    group: str = ""  # with what else it is chosen; its name by default
-    row: str = ""  # in which row of a ladder it is
     # the implementation, language, program and variant of its samples; empty for a gain
     key: tuple[str, ...] = ()
     unit: str = _SPEED  # of its values

@@ -48,7 +48,7 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
     for place, series in enumerate(loops):
         y, point, name = (place + 0.5) * pitch, found[series][n], facts.bare_name(series.variant)
         names[y] = textwrap.fill(name, columns)
-        line = Line(name, "limit", name, name, point.key)
+        line = Line(name, "limit", point.key)
         bars.draw_bar(axis, y, point, "limit", theme, line, pale=series != _NAMED)
     axis.set_yticks(list(names), list(names.values()), fontsize=FAINT)
     return sheet.drawn("Bars: the rate of each loop in MB/s.")
