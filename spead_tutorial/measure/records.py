@@ -49,7 +49,7 @@ __all__ = [
     "words_of",
 ]
 
-SCHEMA = 4  #: Grows when a reader of the version before would misread a record.
+SCHEMA = 4  #: The version of this format: no other is read.
 _TOOL = "spead_tutorial"
 _LONGEST = 200  # characters of what is said of a line
 _LOCKS = Path("/proc/locks")
@@ -105,7 +105,8 @@ class Header(
     """Where, when and with what the samples were taken."""
 
     tool: Literal["spead_tutorial"] = "spead_tutorial"  #: ``"spead_tutorial"``.
-    schema: Annotated[int, msgspec.Meta(ge=1, le=SCHEMA)] = SCHEMA  #: The version of this format.
+    #: The version of this format.
+    schema: Annotated[int, msgspec.Meta(ge=SCHEMA, le=SCHEMA)] = SCHEMA
     experiment: str  #: What was measured: ``"tour"``, or the name of a sweep.
     time: str  #: When it began: ISO 8601, UTC.
     machine: dict[str, Any]  #: Facts of the machine, by name.
@@ -559,7 +560,7 @@ def _holder(folder: os.stat_result) -> str:
 def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording:
     """Read a recording from a file.
 
-    A file that is of another make, or newer than this program, is a `RecordError`, and so are a
+    A file that is of another make, or of another `SCHEMA`, is a `RecordError`, and so are a
     field that is not what it has to be, what is there twice, and a last line that is cut off,
     unless what is `unfinished` is to be left out. What cannot be read at all is an OSError.
     """
@@ -638,25 +639,8 @@ class _Mark(msgspec.Struct):
     schema: Any = None
 
 
-#: A sample of schema 3 or before, which has the fields of both kinds, and is one of them.
-_Before = msgspec.defstruct(
-    "_Before",
-    [
-        ("implementation", str, OURS),
-        *(
-            (field.name, field.type, field.default)
-            for field in msgspec.structs.fields(Received)
-            if field.name not in Sample.__struct_fields__
-        ),
-    ],
-    bases=(Sent,),
-    tag="sample",
-    frozen=True,
-    kw_only=True,
-)
-
 _MARK = msgspec.json.Decoder(_Mark)
-_LINE = msgspec.json.Decoder(Header | Sent | Received | Timeline | Split | Spacing | _Before)
+_LINE = msgspec.json.Decoder(Header | Sent | Received | Timeline | Split | Spacing)
 
 
 def decoded(decoder: msgspec.json.Decoder[_Made], line: str, name: str, number: int) -> _Made:
@@ -677,21 +661,12 @@ def _line(line: str, name: str, number: int) -> Header | Taken:
     is_header = (mark.record, mark.tool) == ("header", _TOOL)
     if number == 1 and not is_header:
         raise RecordError(f"{name} is not a recording of {_TOOL}: its first line is no header")
-    if is_header and isinstance(mark.schema, int) and mark.schema > SCHEMA:
+    if is_header and isinstance(mark.schema, int) and mark.schema != SCHEMA:
         raise RecordError(
-            f"{name} was written by a newer version (schema {mark.schema}, this one reads"
-            f" {SCHEMA}): update {_TOOL}"
+            f"{name} has schema {mark.schema}, and this version of {_TOOL} reads {SCHEMA}: take"
+            " the version that wrote it, or measure anew"
         )
-    one = decoded(_LINE, line, name, number)
-    if isinstance(one, Header):
-        return replace(one, schema=SCHEMA)
-    if one.source:
+    one: Header | Taken = decoded(_LINE, line, name, number)
+    if isinstance(one, Taken) and one.source:
         raise RecordError(f"{name} line {number}: source is not written: the position says it")
-    return _now(one) if isinstance(one, _Before) else one
-
-
-def _now(before: Any) -> Sent | Received:
-    """Return a sample of schema 3 or before as what it would be today."""
-    receives = "recv" in before.program or before.program.startswith("receive")
-    kind = Received if receives else Sent
-    return kind(**{name: getattr(before, name) for name in kind.__struct_fields__})
+    return one
