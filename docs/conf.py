@@ -4,7 +4,6 @@
 import importlib.metadata
 import os
 import sys
-import tomllib
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -42,7 +41,6 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
-    "sphinx_reredirects",
     "splits",
     "tables",
     "theme",
@@ -64,8 +62,6 @@ nitpick_ignore_regex = [
 smartquotes = False
 highlight_language = "none"
 rst_prolog = f".. |schema| replace:: {SCHEMA}"
-redirects = tomllib.loads((DOCS / "moved.toml").read_text())
-redirect_html_template_file = str(DOCS / "_templates" / "moved.html")
 
 # ---- Markdown and notebooks: their outputs are those that are stored, of a real run ----
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "deflist"]

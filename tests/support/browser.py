@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import threading
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,15 +22,13 @@ import pytest
 from support import ROOT
 
 SITE = Path(os.environ.get("SPEAD_TUTORIAL_SITE") or ROOT / "build" / "site").resolve()
-#: Pages that lead on at once, to where their matter is now.
-MOVED = [f"{page}.html" for page in tomllib.loads((ROOT / "docs" / "moved.toml").read_text())]
-#: All others, from the site's folder. What is below `_static` are parts of the theme.
+#: All pages, from the site's folder. What is below `_static` are parts of the theme.
 PAGES = sorted(
     {
         path.relative_to(SITE).as_posix()
         for path in SITE.rglob("*.html")
         if not any(part.startswith("_") for part in path.relative_to(SITE).parts)
-    }.difference(MOVED)
+    }
 )
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: Browsers ask name servers about their makers as they start; here there is nobody to answer, and

@@ -15,7 +15,7 @@ import pytest
 
 from spead_tutorial.tools import notebooks
 from support import ROOT
-from support.browser import MOVED, PAGES, few_of_all_kinds
+from support.browser import PAGES, few_of_all_kinds
 
 NAMES = notebooks.names(ROOT / notebooks.FOLDER)
 _FILES = re.compile(r"\.(svg|png|jpe?g|gif|webp)$", re.I)
@@ -94,13 +94,7 @@ def check(site: Path, path: str) -> Iterator[str]:
 
 
 def test_what_is_written_on_pages_is_whole_and_every_link_leads_somewhere(site):
-    pages = [*PAGES, *MOVED]
-    assert [f"{path}: {wrong}" for path in pages for wrong in check(site, path)] == []
-
-
-def test_a_page_that_is_gone_leads_on_also_without_scripts(plain_page):
-    plain_page.goto("design/tasks.html")
-    plain_page.wait_for_url("**/design/stream.html#tasks")
+    assert [f"{path}: {wrong}" for path in PAGES for wrong in check(site, path)] == []
 
 
 @pytest.mark.parametrize(("number", "path"), list(enumerate(FEW)))

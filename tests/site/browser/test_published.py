@@ -21,7 +21,7 @@ from xml.etree import ElementTree
 import pytest
 
 from support import load
-from support.browser import MOVED, listening, new_context, serving
+from support.browser import listening, new_context, serving
 
 publish = load("ci_publish", ".ci/publish.py")
 #: As upload-pages-artifact makes it, with what it leaves out.
@@ -126,7 +126,7 @@ def test_the_sitemap_names_every_page_by_its_address(published):
         for page in folder.rglob("*.html")
         if not page.relative_to(folder).parts[0].startswith("_")
     }
-    left_out = {"404.html", "genindex.html", "py-modindex.html", "search.html", *MOVED}
+    left_out = {"404.html", "genindex.html", "py-modindex.html", "search.html"}
     expected = {page for page in pages if page.removeprefix(f"{publish.LATEST}/") not in left_out}
     assert named == {f"{published.path}{page}" for page in expected}
 
