@@ -17,7 +17,6 @@ import click
 
 from bench import compare, figures
 from bench import status as status_module
-from bench.contributed import check
 from bench.merge import put_together
 from bench.peers import find_installation
 from bench.plan import Plan, again, estimate, measure, plan_of
@@ -329,7 +328,6 @@ def _draw(source: Path, output: Path, *names: str) -> int:
     return _FAILED if problems else 0
 
 
-cli.add_command(check)
 cli.add_command(compare.command)
 
 

@@ -28,7 +28,6 @@ language = "en"
 extensions = [
     "headers",
     "listings",
-    "machines",
     "measured",
     "measured_tables",
     "myst_nb",

@@ -60,8 +60,8 @@ from spead_tutorial.measure.records import OURS, Recording, Sample, Spacing, Tim
 from spead_tutorial.results import units
 from spead_tutorial.results.units import number, percent, thousands
 
-#: Where the machine of all records is described.
-_WHERE = ("results", "the-reference-machine")
+#: Where the machine of all records is described, and where others are.
+_WHERE, _ELSEWHERE = ("results", "the-reference-machine"), ("machines", "machines")
 _IMPLEMENTATIONS = (OURS, "spead2", "spead2-source", "ceiling")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
 #: Whose work a program's threads do.
@@ -491,9 +491,7 @@ class Measured(SphinxRole):
 
     def _number(self, said: Said) -> nodes.Node:
         machine = machine_facts(recording(said.record))
-        page, place = _WHERE
-        if (path := _path(said.record)).parent != RESULTS:
-            page, place = self.env.docname, f"machine-{path.stem}"
+        page, place = _WHERE if _path(said.record).parent == RESULTS else _ELSEWHERE
         uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
         cores = f"{machine['cores']} cores"
         if machine["caches"]:

@@ -10,24 +10,35 @@
         Chapter 13 | tut_13_send_hot c -> cpp
     ladder              what each chapter gained over the one before it
     parts SIZE          the time of a heap, part by part: see splits.py
-    machines LANGUAGE   the ladder of each machine: see machines.py
+    machines LANGUAGE   a row for the ladder of each machine of which there is a record
 
 The first three are for each size of heaps that a record has. What was not measured is a dash.
 """
 
 import dataclasses
+import html
+import os
 import shlex
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-from listings import chapter_page
-from measured import Choice, UnknownError, gain_estimate, megabytes, recording
+from listings import ROOT, chapter_page
+from measured import (
+    SAYS,
+    Choice,
+    UnknownError,
+    gain_estimate,
+    machine_facts,
+    megabytes,
+    recording,
+)
 from sphinx.application import Sphinx
 from splits import parts
 from tables import KINDS, Table
 
-from spead_tutorial.chapters.catalogue import LADDER, LANGUAGES, STEPS, find_chapter
+from bench.figures import RESULTS
+from spead_tutorial.chapters.catalogue import LADDER, LANGUAGES, STEPS, Chapter, find_chapter
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.analysis import cpu_s_per_gb, rates_by_round
 from spead_tutorial.measure.records import OURS, Sample
@@ -39,6 +50,15 @@ NOTHING = "-"
 #: The sizes of heaps at which programs are chained, largest first.
 SIZES = tuple(sorted({rung.heap_size for rung in LADDER}, reverse=True))
 _RECORD = "ladder"
+#: What may tell machines apart, and how it is said.
+_APART = {
+    "cpu": "{}",
+    "cores": "{} cores",
+    **{one: f"{{}} of {one}" for one in ("L1d", "L2", "L3")},
+}
+#: The last chapter of which each program sends in one thread, and the bare loop that does so, too:
+#: how many streams chapter 14 has depends on the machine.
+_ONE_THREAD, _BARE = find_chapter("13"), '"one thread"'
 
 
 def heap_sizes(record: str) -> list[int]:
@@ -187,6 +207,68 @@ def gain_cell(pair: tuple[str, str], heap_size: int, language: str) -> str:
     return with_interval(f"{_RECORD} {language} {word(heap_size)} {' -> '.join(pair)}")
 
 
+# ---- Machines ----
+
+
+def machines(language: str) -> Table:
+    """Return a row for each machine, with what it says of programs in a language."""
+    heads = ["Machine"]
+    for heap_size in SIZES:
+        first, last = _ends(heap_size)
+        at = f"heaps of {units.size(heap_size)}"
+        heads += [f"Chapter {one.number}, {at}" for one in (first, last)]
+        heads += [f"Gain, {at}", f"Chapter {_ONE_THREAD.number} of bare loop, {at}"]
+    heads += ["Processor", "Cores", "Virtual machine, container", "Kernel", "Device", "Date"]
+    names = [_RECORD, *(f"machines/{one.stem}" for one in sorted(RESULTS.glob("machines/*.jsonl")))]
+    apart = _told_apart([machine_facts(recording(name)) for name in names])
+    rows = [_machine(name, its, language) for name, its in zip(names, apart, strict=True)]
+    return Table([[*heads, "Rounds", "Revision"], *rows], stubs=1, classes=["machines"])
+
+
+def _ends(heap_size: int) -> tuple[Chapter, Chapter]:
+    """Return the first program whose gain is chained at a size of heaps, and the last."""
+    programs = [find_chapter(one.program) for one in LADDER if one.heap_size == heap_size]
+    chained = [one for one in programs if one.takes_destination]
+    first = min(one.number for one in chained)
+    # Of the chapter that is the first, the step from which the next chapter goes on.
+    return [one for one in chained if one.number == first][-1], chained[-1]
+
+
+def _told_apart(machines: list[dict[str, str]]) -> list[str]:
+    """Say of each machine what it does not share with all others."""
+    apart = [name for name in _APART if len({one.get(name) for one in machines}) > 1]
+    return [
+        ", ".join(_APART[name].format(one[name]) for name in apart if name in one) or one["cpu"]
+        for one in machines
+    ]
+
+
+def _machine(record: str, name: str, language: str) -> list[str]:
+    path = os.path.relpath(RESULTS / f"{record}.jsonl", ROOT / "docs")
+    row = [f"{{download}}`{html.escape(name)} <{path}>`" + " (reference)" * (record == _RECORD)]
+    for heap_size in SIZES:
+        first, last = (one.name for one in _ends(heap_size))
+        words = f"{record} {language} {word(heap_size)}"
+        loop = f"{record} {word(heap_size)} {_BARE}"
+        row += [
+            known(_role, "rate", f"{words} {first}"),
+            known(_role, "rate", f"{words} {last}"),
+            known(_role, "gain", f"{words} {first} -> {last}"),
+            known(_role, "of-ceiling", f"{loop} -> {language} {_ONE_THREAD.name}"),
+        ]
+    facts = machine_facts(recording(record))
+    what = ("cpu", "cores", "virtualisation", "kernel", "lab")
+    date = recording(record).header.time[:10]
+    row += [*(html.escape(facts[one]) for one in what), date]
+    return [*row, facts["rounds"], facts["revision"]]
+
+
+def _role(name: str, words: str) -> str:
+    SAYS[name](words)  # refused here where it was not measured
+    return f"{{{name}}}`{words}`"
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
     KINDS.update(best=best_of, goals=goals, ladder=ladder, parts=parts, sizes=sizes)
+    KINDS["machines"] = machines
     return {"parallel_read_safe": True, "parallel_write_safe": True}

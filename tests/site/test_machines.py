@@ -3,14 +3,17 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from bench import contributed
+from bench.figures import RESULTS
 from support.site import extension
+
+LADDER = RESULTS / "ladder.jsonl"
 
 #: What each machine's record says, and how many times as fast it is as the reference machine.
 MADE_UP: dict[str, tuple[float, dict[str, Any]]] = {
@@ -29,7 +32,7 @@ MADE_UP: dict[str, tuple[float, dict[str, Any]]] = {
 
 def make(path: Path, faster: float, machine: dict[str, Any]) -> Path:
     """Write a record that is the reference machine's, but for its facts, rates and C++."""
-    lines = [json.loads(line) for line in contributed.LADDER.read_text().splitlines()]
+    lines = [json.loads(line) for line in LADDER.read_text().splitlines()]
     lines = [one for one in lines if one.get("language") != "cpp"]
     lines[0]["machine"] |= machine
     for one in lines[1:]:
@@ -41,10 +44,15 @@ def make(path: Path, faster: float, machine: dict[str, Any]) -> Path:
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory):
     """What makes the table."""
-    module, folder = extension("machines"), tmp_path_factory.mktemp("records")
-    made = {name: make(folder / f"{name}.jsonl", *its) for name, its in MADE_UP.items()}
+    measured, module = extension("measured"), extension("measured_tables")
+    folder = tmp_path_factory.mktemp("results")
+    shutil.copy(LADDER, folder)
+    (folder / "machines").mkdir()
+    for name, its in MADE_UP.items():
+        make(folder / "machines" / f"{name}.jsonl", *its)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_RECORDS", {"reference": contributed.LADDER} | made)
+        for one in (measured, module):
+            patch.setattr(one, "RESULTS", folder)
         yield module
 
 
@@ -52,7 +60,7 @@ def columns(module: Any, language: str) -> dict[str, list[str]]:
     """What each column says, by its head: of roles, what these say."""
 
     def said(cell: str) -> str:
-        role = re.fullmatch(r"\{([\w-]+)\}`(.+)`", cell)
+        role = re.fullmatch(r"\{(rate|gain|of-ceiling)\}`(.+)`", cell)
         return module.SAYS[role[1]](role[2]).text if role else cell
 
     heads, *rows = module.machines(language).rows
@@ -74,10 +82,21 @@ def test_rates_are_of_a_machines_own_record_and_gains_do_not_depend_on_how_fast_
 
 def test_the_reference_machine_is_first_and_what_a_machine_is_stands_beside_its_rates(machines):
     found = columns(machines, "c")
-    assert found["Processor"][0].endswith("(#machine-reference) (reference)")
-    assert found["Processor"][1] == "[Made-up &lt;Big&gt; 64](#machine-big-server)"
-    assert found["Kernel"][1:] == ["6.2.10", "5.10.1"]
+    assert re.fullmatch(
+        r"\{download\}`AMD EPYC, 2 cores, .+ladder.jsonl>` \(reference\)", found["Machine"][0]
+    )
+    assert found["Machine"][1].startswith("{download}`Made-up &lt;Big&gt; 64, 64 cores, ")
+    assert found["Kernel"][1:] == ["Linux 6.2.10", "Linux 5.10.1"]
     assert found["Cores"][1:] == ["64", "4"]
+
+
+def test_a_row_is_named_by_what_its_machine_does_not_share_with_all_others():
+    told_apart = extension("measured_tables")._told_apart
+    one = {"cpu": "A", "cores": "2", "L1d": "32 KiB", "L2": "1 MiB"}
+    assert told_apart([one]) == told_apart([one, one])[:1] == ["A"]
+    assert told_apart([one, one | {"L2": "512 KiB"}]) == ["1 MiB of L2", "512 KiB of L2"]
+    others = [one, one | {"cores": "8"}, {"cpu": "A", "cores": "2", "L2": "1 MiB"}]
+    assert told_apart(others) == ["2 cores, 32 KiB of L1d", "8 cores, 32 KiB of L1d", "2 cores"]
 
 
 def test_what_was_not_measured_is_a_dash(machines):
@@ -87,7 +106,7 @@ def test_what_was_not_measured_is_a_dash(machines):
         assert cells != {"-"} if is_known else cells == {"-"}
 
 
-def test_a_number_leads_to_the_section_of_its_machine(machines):
+def test_a_number_leads_to_what_is_said_of_its_machine(machines):
     where = SimpleNamespace(
         app=SimpleNamespace(builder=SimpleNamespace(get_relative_uri=lambda _, page: page)),
         docname="machines", new_serialno=lambda _: 1,
@@ -96,8 +115,7 @@ def test_a_number_leads_to_the_section_of_its_machine(machines):
     role = measured.Measured(measured.rate)
     role.inliner = SimpleNamespace(document=SimpleNamespace(settings=SimpleNamespace(env=where)))
     said = []
-    for path in machines._RECORDS.values():
-        number = role._number(measured.Said("1", "sure", str(path.with_suffix(""))))
+    for record in ("ladder", *(f"machines/{name}" for name in MADE_UP)):
+        number = role._number(measured.Said("1", "sure", record))
         said += re.findall('href="([^"]+)"', number["around"][1])
-    sections = [f"machines#machine-{name}" for name in MADE_UP]
-    assert said == ["results#the-reference-machine", *sections]
+    assert said == ["results#the-reference-machine", "machines#machines", "machines#machines"]
