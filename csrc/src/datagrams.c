@@ -300,14 +300,18 @@ static spt_status open_bound(spti_datagrams *d, const spt_endpoint *endpoint,
     spt_endpoint named;
     struct sockaddr_storage address;
     socklen_t length;
+    bool names_interface = spti_udp_names_interface(config->interface_address);
+    if (spti_udp_is_any(endpoint) && (names_interface || config->interface_index > 0))
+        return spti_fail(err, SPT_ERR_ARGUMENT,
+                         "an interface goes with a multicast group or an address: give one");
     SPTI_TRY(spti_udp_resolve_own(endpoint, &named, &address, &length, err));
     SPTI_TRY(spti_udp_check_interface(&address, config->interface_address, config->interface_index,
                                       err));
     if (config->interface_index > 0)
         ((struct sockaddr_in6 *)&address)->sin6_scope_id = config->interface_index;
-    SPTI_TRY(spti_udp_open(address.ss_family, &d->fd, err));
+    SPTI_TRY(spti_socket_open(address.ss_family, SOCK_DGRAM, endpoint, &d->fd, err));
     bool group = spti_udp_is_multicast(&address);
-    if (!group && spti_udp_names_interface(config->interface_address)) {
+    if (!group && names_interface) {
         struct in_addr own;
         SPTI_TRY(spti_udp_interface(config->interface_address, &own, err));
         if (own.s_addr != ((struct sockaddr_in *)&address)->sin_addr.s_addr)

@@ -251,9 +251,7 @@ static spt_status listen_at(int *fd, const spt_endpoint *endpoint, const spt_rec
     struct sockaddr_storage address;
     socklen_t length;
     SPTI_TRY(spti_udp_resolve_own(endpoint, &named, &address, &length, err));
-    *fd = socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (*fd < 0)
-        return spti_fail_errno(err, "could not make a TCP socket");
+    SPTI_TRY(spti_socket_open(address.ss_family, SOCK_STREAM, endpoint, fd, err));
     SPTI_TRY(spti_udp_set(*fd, SOL_SOCKET, SO_REUSEADDR, 1, "reuse of its address", err));
     SPTI_TRY(spti_udp_set_buffer(*fd, SO_RCVBUF, config->buffer_size, err));
     if (bind(*fd, (const struct sockaddr *)&address, length) == 0 && listen(*fd, 1) == 0)

@@ -179,9 +179,7 @@ static spt_status try_family(int *fd, const spt_endpoint *endpoint, int *family,
     }
     SPTI_TRY(spti_udp_resolve(endpoint, LOWEST_PORT, *family, &to, &to_length, err));
     *family = to.ss_family;
-    *fd = socket(*family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (*fd < 0)
-        return spti_fail_errno(err, "could not make a TCP socket");
+    SPTI_TRY(spti_socket_open(*family, SOCK_STREAM, NULL, fd, err));
     SPTI_TRY(spti_udp_set_buffer(*fd, SO_SNDBUF, config->buffer_size, err));
     SPTI_TRY(spti_udp_set(*fd, IPPROTO_TCP, TCP_NODELAY, 1, "delay", err));
     if (from_length > 0 && bind(*fd, (const struct sockaddr *)&from, from_length) != 0)

@@ -284,7 +284,7 @@ static spt_status configure_socket(int fd, const spt_udp_config *config, const u
 
 static spt_status open_socket(udp_transport *u, const spt_udp_config *config, spt_error *err)
 {
-    SPTI_TRY(spti_udp_open(u->addresses[0].ss_family, &u->base.fd, err));
+    SPTI_TRY(spti_socket_open(u->addresses[0].ss_family, SOCK_DGRAM, NULL, &u->base.fd, err));
     SPTI_TRY(configure_socket(u->base.fd, config, u, err));
     /* Where there is no way yet, or none that is allowed, sending will say so. */
     u->connected =
@@ -299,7 +299,7 @@ spt_status spt_route_packet_size(const spt_endpoint *endpoint, size_t *size, spt
     socklen_t length;
     int fd;
     SPTI_TRY(spti_udp_resolve(endpoint, LOWEST_PORT, AF_UNSPEC, &address, &length, err));
-    SPTI_TRY(spti_udp_open(address.ss_family, &fd, err));
+    SPTI_TRY(spti_socket_open(address.ss_family, SOCK_DGRAM, NULL, &fd, err));
     spt_status status = SPT_OK;
     if (connect(fd, (const struct sockaddr *)&address, length) != 0)
         status = spti_fail_errno(err, "there is no way to host '%.100s'", endpoint->host);

@@ -54,11 +54,34 @@ spt_status spti_udp_resolve(const spt_endpoint *endpoint, int lowest_port, int f
     return status;
 }
 
+bool spti_udp_is_any(const spt_endpoint *own)
+{
+    return own->host == NULL || own->host[0] == '\0';
+}
+
+/* Have a socket of IPv6 receive what comes by IPv4, too. */
+static bool set_both(int fd)
+{
+    return setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int)) == 0;
+}
+
+/* Whether there is IPv6, and a socket may be of both: a kernel or a container may be without. */
+static bool has_both(void)
+{
+    struct sockaddr_in6 any = {.sin6_family = AF_INET6};
+    int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    bool has = fd >= 0 && set_both(fd) && bind(fd, (struct sockaddr *)&any, sizeof(any)) == 0;
+    if (fd >= 0)
+        close(fd);
+    return has;
+}
+
 spt_status spti_udp_resolve_own(const spt_endpoint *endpoint, spt_endpoint *named,
                                 struct sockaddr_storage *to, socklen_t *length, spt_error *err)
 {
-    bool any = endpoint->host == NULL || endpoint->host[0] == '\0';
-    *named = (spt_endpoint){any ? "0.0.0.0" : endpoint->host, endpoint->port};
+    *named = *endpoint;
+    if (spti_udp_is_any(endpoint))
+        named->host = has_both() ? "::" : "0.0.0.0";
     return spti_udp_resolve(named, 0, AF_UNSPEC, to, length, err);
 }
 
@@ -117,10 +140,13 @@ bool spti_udp_is_multicast(const struct sockaddr_storage *address)
 
 /* ---- Sockets ---- */
 
-spt_status spti_udp_open(int family, int *fd, spt_error *err)
+spt_status spti_socket_open(int family, int type, const spt_endpoint *own, int *fd, spt_error *err)
 {
-    *fd = socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    return *fd < 0 ? spti_fail_errno(err, "could not make a UDP socket") : SPT_OK;
+    *fd = socket(family, type | SOCK_CLOEXEC, 0);
+    if (*fd < 0 || (own != NULL && spti_udp_is_any(own) && family == AF_INET6 && !set_both(*fd)))
+        return spti_fail_errno(err, "could not make a %s socket",
+                               type == SOCK_DGRAM ? "UDP" : "TCP");
+    return SPT_OK;
 }
 
 spt_status spti_socket_duplicate(int given, int type, int *fd, int *family, spt_error *err)

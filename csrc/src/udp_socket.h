@@ -28,16 +28,20 @@ enum { SPTI_MAX_DATAGRAM = 65535 }; /* what a length field of IPv4 or UDP holds 
 spt_status spti_udp_resolve(const spt_endpoint *endpoint, int lowest_port, int family,
                             struct sockaddr_storage *to, socklen_t *length, spt_error *err);
 
-/* The same of one to listen at, at any port, and at any address where it has no host; and what it
- * is called then. */
+/* Whether one to listen at has no host: it is listened at by any address. */
+bool spti_udp_is_any(const spt_endpoint *own);
+
+/* The same of one to listen at, at any port, and where it has no host at any address: of both
+ * families, or where there is no IPv6 of IPv4; and what it is called then. */
 spt_status spti_udp_resolve_own(const spt_endpoint *endpoint, spt_endpoint *named,
                                 struct sockaddr_storage *to, socklen_t *length, spt_error *err);
 
 /* The port that a socket is bound to; 0 for none. */
 int spti_udp_port(int fd);
 
-/* Make a socket; its descriptor is the caller's. */
-spt_status spti_udp_open(int family, int *fd, spt_error *err);
+/* Make a socket of that type, SOCK_DGRAM or SOCK_STREAM; its descriptor is the caller's. Own: what
+ * it is to listen at, or NULL. */
+spt_status spti_socket_open(int family, int type, const spt_endpoint *own, int *fd, spt_error *err);
 
 /* Duplicate a socket that is given, if it is of that type, SOCK_DGRAM or SOCK_STREAM, and say of
  * which family it is. */

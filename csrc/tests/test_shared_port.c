@@ -43,10 +43,11 @@ static void begin(size_t last_buffer)
     for (int i = 0; i < SOCKETS; i++) {
         size_t buffer = i == SOCKETS - 1 ? last_buffer : 0;
         receivers[i] = new_receiver(NULL);
-        REQUIRE(listen_at(receivers[i], "127.0.0.1", true, buffer, NULL) == SPT_OK);
+        REQUIRE(listen_at(receivers[i], "", true, buffer, NULL) == SPT_OK);
         shared.port = spt_recv_stream_port(receivers[i]);
     }
     for (uint64_t i = 0; i < FLOWS; i++) {
+        shared.host = i % 2 > 0 && has_ipv6() ? "::1" : "127.0.0.1";
         senders[i] = NEW(spt_stream_create_udp(NULL, &shared, 1, STREAM_CONFIG(), NULL, NULL));
         REQUIRE(spt_stream_set_cnt_sequence(senders[i], i, FLOWS, NULL) == SPT_OK);
     }

@@ -202,6 +202,65 @@ TEST(heaps_go_to_addresses_and_groups)
     CHECK(run_both());
 }
 
+/* Have a port alone listened at, where a call fails, and send a heap to it. */
+static void reach(const char *to, bool tcp, long n, int error)
+{
+    static const uint8_t value[SIZE];
+    OWN(spt_heap) heap = new_heap_of(value, SIZE);
+    static const spt_endpoint alone = {"", 0};
+    receiver = new_receiver(NULL);
+    fail_call(n, error);
+    CHECK_EQUAL(tcp ? spt_recv_stream_add_tcp(receiver, &alone, NULL, &err)
+                    : spt_recv_stream_add_udp(receiver, &alone, NULL, &err),
+                SPT_OK);
+    CHECK(failing_left <= 0); /* it has been called */
+    spt_endpoint there = {to, spt_recv_stream_port(receiver)};
+    sender = NEW(tcp ? spt_stream_create_tcp(NULL, &there, STREAM_CONFIG(), NULL, NULL)
+                     : spt_stream_create_udp(NULL, &there, 1, STREAM_CONFIG(), NULL, NULL));
+    send_and_wait(sender, heap, -1);
+    spt_recv_stream_return(receiver, get_heap_of(receiver));
+    end();
+}
+
+TEST(a_port_alone_is_reached_by_addresses_of_both_families)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "::1"};
+    begin();
+    for (int i = 0; i < 2 + has_ipv6(); i++) {
+        reach(hosts[i], false, 0, 0);
+        reach(hosts[i], true, 0, 0);
+    }
+}
+
+TEST(where_there_is_no_ipv6_or_not_all_of_it_a_port_alone_is_one_of_ipv4)
+{
+    static const struct {
+        long n; /* of the calls: a socket, an option of it, to bind it */
+        int error;
+    } refused[] = {{1, EAFNOSUPPORT}, {1, EPERM}, {2, ENOPROTOOPT}, {3, EADDRNOTAVAIL}};
+    begin();
+    for (size_t i = 0; i < LENGTH(refused); i++) {
+        reach("127.0.0.1", false, refused[i].n, refused[i].error);
+        reach("127.0.0.1", true, refused[i].n, refused[i].error);
+    }
+}
+
+TEST(a_port_alone_is_in_use_where_a_socket_of_either_family_has_it)
+{
+    static const char *const hosts[] = {"127.0.0.1", "0.0.0.0", "::1"};
+    begin();
+    for (int i = 0; i < 2 + has_ipv6(); i++) {
+        OWN(spt_recv_stream) one = new_receiver(NULL);
+        OWN(spt_recv_stream) other = new_receiver(NULL);
+        spt_endpoint taken = {hosts[i], 0};
+        REQUIRE(spt_recv_stream_add_udp(one, &taken, NULL, NULL) == SPT_OK);
+        taken = (spt_endpoint){"", spt_recv_stream_port(one)};
+        char words[32];
+        snprintf(words, sizeof(words), "port %d is in use", taken.port);
+        CHECK_REFUSED(SPT_ERR_SYSTEM, words, spt_recv_stream_add_udp(other, &taken, NULL, &err));
+    }
+}
+
 TEST(groups_of_ipv6_that_each_link_has_are_joined_on_the_one_that_is_asked_for)
 {
     begin();
@@ -245,6 +304,14 @@ TEST(an_interface_by_which_no_packet_would_go_is_refused_at_both_ends)
         spt_stream_destroy(sender);
         sender = NULL;
     }
+    spt_endpoint any = {"", 0};
+    const char *words = "an interface goes with a multicast group or an address";
+    how = (spt_receive_config)SPT_RECEIVE_CONFIG_DEFAULT;
+    how.interface_index = if_nametoindex("lo");
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, words, spt_recv_stream_add_udp(receiver, &any, &how, &err));
+    how.interface_index = 0;
+    how.interface_address = "127.0.0.1";
+    CHECK_REFUSED(SPT_ERR_ARGUMENT, words, spt_recv_stream_add_udp(receiver, &any, &how, &err));
     end();
 }
 

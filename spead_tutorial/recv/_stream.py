@@ -144,7 +144,8 @@ class Readers(ReceiveStream):
             One of three forms, which are told apart by the first argument:
 
             - ``port, max_size=9200, buffer_size=8388608, bind_hostname=""``: listen on a port of
-              this machine, at that address or name, or at any; 0 lets the system choose the port.
+              this machine, at that address or name, or at any, of IPv4 and IPv6; 0 lets the system
+              choose the port.
             - ``socket, max_size=9200``: receive from a UDP socket that is bound. It is
               duplicated, stays yours, and may be closed.
             - ``multicast_group, port, max_size=9200, buffer_size=8388608,
@@ -237,7 +238,8 @@ class Readers(ReceiveStream):
             One of two forms, which are told apart by the first argument:
 
             - ``port, max_size=65536, buffer_size=212992, bind_hostname=""``: listen on a port of
-              this machine, at that address or name, or at any; 0 lets the system choose the port.
+              this machine, at that address or name, or at any, of IPv4 and IPv6; 0 lets the system
+              choose the port.
             - ``acceptor, max_size=65536``: take a connection from a TCP socket that listens. It is
               duplicated, stays yours, and may be closed; its ``accept`` does not wait any more.
 

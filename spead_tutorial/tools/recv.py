@@ -253,7 +253,7 @@ def recv(
 ) -> int:
     """Receive heaps, say what is in them, and account for every packet.
 
-    HOST is an address of this machine, or a multicast group; without it, any IPv4 address.
+    HOST is an address of this machine, or a multicast group; without it, any address.
     Descriptors are shown as they arrive, and heaps with their values as long as they come slowly;
     then it is a line each second. It ends with the stream, or with Ctrl-C. The exit status is 1
     where something is missing.
@@ -284,7 +284,8 @@ def recv(
             if isinstance(place, Path):
                 stream.add_udp_pcap_file_reader(place, filter or "")
             else:
-                stream.add_udp_reader(place.host or "0.0.0.0", place.port, **of_socket)
+                at = (place.host, place.port) if place.host else (place.port,)
+                stream.add_udp_reader(*at, **of_socket)
         except (ValueError, MemoryError) as error:  # it is found out only by trying
             raise click.ClickException(str(error)) from None
         watch = Watch(stream, screen, values=not only_stats)

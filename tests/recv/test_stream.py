@@ -5,6 +5,7 @@ What becomes of packets, and of heaps that lack some, is tested in C, and by `te
 """
 
 import asyncio
+import contextlib
 import copy
 import errno
 import logging
@@ -12,6 +13,7 @@ import os
 import pickle
 import re
 import socket
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +26,7 @@ import spead_tutorial.send as send
 from support import captures, ref_encode
 from support.loops import in_loop
 from support.processes import resident_bytes
-from support.sockets import free_port, udp_socket
+from support.sockets import free_port, has_ipv6, udp_socket
 
 N_SAMPLES = 20_000
 
@@ -210,6 +212,52 @@ def test_a_port_is_shared_by_streams_that_say_so(thread_pool):
     for stream in (first, second):
         stream.add_udp_reader(first.port, 9200, 4 << 20, "127.0.0.1", reuse_port=True)
     assert second.port == first.port != 0
+
+
+WITHOUT_IPV6 = """
+from pathlib import Path
+from spead_tutorial import recv, send
+heap = send.ItemGroup().get_end()
+Path("/proc/sys/net/ipv6/conf/all/disable_ipv6").write_text("1")
+for host in "127.0.0.1", "localhost":
+    with recv.Stream(None) as stream:
+        stream.add_udp_reader(0)
+        send.UdpStream(None, [(host, stream.port)]).send_heap(heap)
+        assert list(stream) == []
+"""
+
+
+def test_where_ipv6_is_turned_off_a_port_alone_is_reached_by_ipv4(make_lab):
+    with make_lab() as lab:
+        argv = [sys.executable, "-P", "-c", WITHOUT_IPV6]
+        done = lab.run(argv, capture_output=True, text=True)
+    if "disable_ipv6" in done.stderr:
+        pytest.skip("IPv6 cannot be turned off here")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_what_comes_by_either_family_to_a_port_alone_is_merged_and_counted(thread_pool, host):
+    if host == "::1" and not has_ipv6():
+        pytest.skip("the kernel has no IPv6")
+    merged = recv.Stream(thread_pool)
+    merged.add_udp_reader(0)
+    with send.UdpStream(None, [(host, merged.port)]) as sender:
+        send_heaps(sender, 5)
+    assert len(list(merged)) == 5
+    assert merged.stats.packets_received == sender.stats.packets
+    assert merged.stats.socket_messages < merged.stats.socket_datagrams
+    single = recv.Stream(thread_pool)
+    single.add_udp_reader(0, buffer_size=4096, gro=False)
+    with send.UdpStream(None, [(host, single.port)]) as sender:
+        send_heaps(sender, 5)
+    stats = single.stats
+    while stats.packets_received + stats.socket_dropped < sender.stats.packets:
+        with contextlib.suppress(st.Empty, st.Stopped):
+            single.get_nowait()
+        stats = single.stats
+    assert stats.socket_dropped > 0
+    assert stats.packets_received + stats.socket_dropped == sender.stats.packets
 
 
 # ---- Losses -------------------------------------------------------------------------------------

@@ -26,6 +26,13 @@ def messages(sock: socket.socket) -> list[bytes]:
     return found
 
 
+def has_ipv6() -> bool:
+    """Whether this machine has an address of IPv6."""
+    with contextlib.suppress(OSError), udp_socket("::1"):
+        return True
+    return False
+
+
 def free_port(host: str = "127.0.0.1") -> int:
     with udp_socket(host) as sock:
         return int(sock.getsockname()[1])

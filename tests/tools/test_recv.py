@@ -308,13 +308,17 @@ INDEX = [sys.executable, "-S", "-c", "import socket; print(socket.if_nametoindex
     ("place", "host"),
     [
         (["127.0.0.1:8888"], "127.0.0.1"),
+        (["8888"], "127.0.0.1"),
+        (["8888"], "::1"),
         (["239.1.2.3:8888", "--interface", "192.168.31.1"], "239.1.2.3"),
         (["[ff12::8888%dummy1]:8888"], "ff12::8888"),
     ],
 )
 def test_it_receives_in_a_lab_and_multicast_too(lab, place, host):
     family, scope = socket.AF_INET, ()
-    if ":" in host:
+    if host == "::1":
+        family = socket.AF_INET6
+    elif ":" in host:
         family, scope = socket.AF_INET6, (0, int(lab.run(INDEX, capture_output=True).stdout))
     argv = [COMMAND, "recv", *place, "--silence", "10"]
     with lab.popen(argv, stdout=subprocess.PIPE, text=True) as running, lab.socket(family) as sock:

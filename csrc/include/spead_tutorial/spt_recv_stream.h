@@ -110,7 +110,7 @@ spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config, spt
  * Receive from a UDP port. What is returned is so of all functions that add a reader.
  *
  * :param endpoint: The address to listen on: one of this machine's, that of a multicast group, or
- *     ``""`` for any; and the port, 0 for one that the system chooses.
+ *     ``""`` for any, of IPv4 and IPv6; and the port, 0 for one that the system chooses.
  * :param config: Copied; ``NULL`` for the defaults.
  * :return: ``SPT_OK``; ``SPT_ERR_SYSTEM`` where the port is in use; ``SPT_ERR_ARGUMENT``;
  *     ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``; ``SPT_ERR_BUSY`` after
@@ -148,8 +148,8 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *st
  * ``max_size``, or does not say how long it is, no other can be found: it is counted as malformed,
  * and the stream ends with the error ``EPROTO``. So is one in whose midst the connection ends.
  *
- * :param endpoint: The address to listen on, one of this machine's or ``""`` for any; and the port,
- *     0 for one that the system chooses.
+ * :param endpoint: The address to listen on, one of this machine's or ``""`` for any, of IPv4 and
+ *     IPv6; and the port, 0 for one that the system chooses.
  * :param config: Only ``max_size`` and ``buffer_size`` are looked at. Copied; ``NULL`` for
  *     :c:macro:`SPT_RECEIVE_TCP_CONFIG_DEFAULT`.
  */
