@@ -3,6 +3,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import importlib.resources
 import linecache
 import os
@@ -277,12 +278,15 @@ def fault(exercise: SenderExercise, program: Path) -> str | None:
         exercise.is_random,
     )
     with Lab("loopback", receiver=True) as lab:
+        v6 = lab.address6 is not None
+        make_socket = functools.partial(lab.socket, socket.AF_INET6 if v6 else socket.AF_INET)
+        any_address = "::" if v6 else "0.0.0.0", lab.port
         for _ in range(_ATTEMPTS):
             destination = (lab.address, lab.port) if chapter.takes_destination else None
             argv = started_as(program, chapter, options)(destination)
             before = lab.receiver.arrivals()
-            # Chapter 2's goes to the address of loopback.
-            anywhere, rate = collecting(lab.socket, ("0.0.0.0", lab.port)), lab.limited(_BITS_PER_S)
+            # Chapter 2's goes to an address of loopback, of which localhost may be another.
+            anywhere, rate = collecting(make_socket, any_address), lab.limited(_BITS_PER_S)
             with anywhere as (_, datagrams), rate:
                 done = finish(lab.run, program.stem, argv, _LIMIT_S)
             dropped = (lab.receiver.arrivals() - before).no_room
@@ -317,7 +321,8 @@ def collecting(
     with make_socket() as receiver, make_socket() as last:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
         receiver.bind(address)
-        bound: tuple[str, int] = receiver.getsockname()
+        bound: tuple[str, int] = receiver.getsockname()[:2]
+        here = "::1" if receiver.family == socket.AF_INET6 else "127.0.0.1"
 
         def receive() -> None:
             while datagram := receiver.recv(_LARGEST):
@@ -330,7 +335,7 @@ def collecting(
             yield bound, datagrams
         finally:
             while thread.is_alive():  # there may be no room for the first that says it is over
-                last.sendto(b"", ("127.0.0.1", bound[1]))
+                last.sendto(b"", (here, bound[1]))
                 thread.join(_LOOK_S)
 
 

@@ -213,6 +213,16 @@ def test_where_one_fails_while_it_is_measured_there_is_no_verdict(check, failing
 
 
 @pytest.mark.usefixtures("failing")
+def test_a_sender_may_go_to_any_address_of_loopback(tmp_path, check, make_lab):
+    if make_lab().address6 is None:
+        pytest.skip("the kernel has no IPv6")
+    to = "[(options.host, options.port)]"
+    program = sender(tmp_path, to, '[("::1", options.port)]', solution(find_exercise(2)))
+    done = check("2", program)
+    assert done.returncode == 0, done.stderr
+
+
+@needs_lab
 def test_a_rate_that_is_limited_is_not_measured(check):
     done = check("2", solution(find_exercise(2)))
     assert (done.returncode, done.stderr) == (0, "")
