@@ -281,7 +281,7 @@ def _sockets_of(pid: int, name: str) -> list[socket.socket]:
                 why = os.strerror(ctypes.get_errno())
                 raise ProgramError(f"the socket of {name} cannot be looked at: {why}")
             sock = socket.socket(fileno=fd)
-            if (sock.family, sock.type) == (socket.AF_INET, socket.SOCK_DGRAM):
+            if sock.type == socket.SOCK_DGRAM and sock.family in (socket.AF_INET, socket.AF_INET6):
                 found.append(sock)
             else:
                 sock.close()
@@ -298,16 +298,17 @@ def _flow_to_each(
     Which one the kernel chooses is seen by a datagram that is taken out again, while the process
     that has them is stopped.
     """
+    there = "127.0.0.1", receivers[0].getsockname()[1]
     if len(receivers) == 1:
         sender = stack.enter_context(lab.socket())
-        sender.connect(receivers[0].getsockname())
+        sender.connect(there)
         return [(sender, receivers[0])]
     found: dict[socket.socket, socket.socket] = {}
     os.kill(pid, signal.SIGSTOP)
     _wait_until_stopped(pid)
     for _ in range(_MOST_FLOWS):
         sender = stack.enter_context(lab.socket())
-        sender.connect(receivers[0].getsockname())
+        sender.connect(there)
         sender.send(b"to whom?")
         came, _, _ = select.select(receivers, [], [], _DRAIN_S)
         if not came:
