@@ -277,6 +277,7 @@ class ChunkStream(ReceiveStream):
         self, pool: _Pool, config: Any, chunk_config: Any, data_ring: ChunkRing,
         free_ring: ChunkRing, maxima: Sequence[bool], group: ChunkGroup | None,
     ) -> None: ...
+    def _share(self, other: ChunkStream) -> None: ...
 
 @disjoint_base
 class HeapStream(ReceiveStream):

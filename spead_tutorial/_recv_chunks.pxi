@@ -515,6 +515,13 @@ cdef class ChunkStream(ReceiveStream):
             raise RuntimeError(err.message.decode("utf-8", "replace"))
         self.made = made_now(self.stream, &err)
 
+    def _share(self, ChunkStream other not None):
+        """Be another object for a stream of a group, which owns it."""
+        self.stream, self.made, self.is_member = other.stream, other.made, True
+        self.pool, self.allocator, self.buffers = other.pool, other.allocator, other.buffers
+        self.data_ring, self.free_ring, self.group = other.data_ring, other.free_ring, other.group
+        self.place, self.n_stats, self.kept = other.place, other.n_stats, other.kept
+
     def _counts(self):
         """Those of all streams, those of chunks, and, as ``place``, those of the place function."""
         cdef spt_chunk_stats c

@@ -713,9 +713,12 @@ class ChunkStreamGroupMember(_Filling):
     """A stream of a group; `ChunkStreamRingGroup.emplace_back` makes it.
 
     Readers are added to it as to any stream. Its `stats` have what those of `ChunkRingStream` have:
-    ``chunks`` are those that this member handed over. `stop` stops the whole group. Where it ends
-    by itself, the others go on.
+    ``chunks`` are those that this member handed over. `stop` stops the whole group, which a member
+    keeps. Where it ends by itself, the others go on.
     """
+
+    __slots__ = ("_of",)
+    _of: ChunkStreamRingGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -780,7 +783,10 @@ class ChunkStreamRingGroup(ChunkRingPair, Sequence[ChunkStreamGroupMember]):
         self._take_rings(data_ringbuffer, free_ringbuffer)
         lossless = self._config.eviction_mode is ChunkStreamGroupConfig.EvictionMode.LOSSLESS
         self._group = ChunkGroup(self._config.max_chunks, lossless, *self._made_rings())
-        self._members: list[ChunkStreamGroupMember] = []
+        # Members keep their group. So it keeps its streams by other objects, or none would ever go.
+        self._streams: list[ChunkStreamGroupMember] = []
+        self._members: weakref.WeakValueDictionary[int, ChunkStreamGroupMember]
+        self._members = weakref.WeakValueDictionary()
         self._said: tuple[int, int] | None = None  # of which member, and chunk
         self.data_ringbuffer._streams.append(weakref.ref(self))
 
@@ -816,10 +822,20 @@ class ChunkStreamRingGroup(ChunkRingPair, Sequence[ChunkStreamGroupMember]):
         TypeError
             For arguments that are something else.
         """
-        member = ChunkStreamGroupMember.__new__(ChunkStreamGroupMember)
+        stream = ChunkStreamGroupMember.__new__(ChunkStreamGroupMember)
         chunk_config = _given("chunk_stream_config", chunk_stream_config, ChunkStreamConfig)
-        member._fill(thread_pool, config, chunk_config, self, self._group)
-        self._members.append(member)
+        stream._fill(thread_pool, config, chunk_config, self, self._group)
+        self._streams.append(stream)
+        return self[-1]
+
+    def _member(self, place: int) -> ChunkStreamGroupMember:
+        member = self._members.get(place)
+        if member is None:
+            member = ChunkStreamGroupMember.__new__(ChunkStreamGroupMember)
+            member._share(self._streams[place])
+            member.__dict__ = self._streams[place].__dict__
+            member._of = self
+            self._members[place] = member
         return member
 
     @overload
@@ -829,10 +845,11 @@ class ChunkStreamRingGroup(ChunkRingPair, Sequence[ChunkStreamGroupMember]):
     def __getitem__(
         self, index: int | slice
     ) -> ChunkStreamGroupMember | list[ChunkStreamGroupMember]:
-        return self._members[index]
+        places = range(len(self))[index]
+        return self._member(places) if isinstance(places, int) else [*map(self._member, places)]
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self._streams)
 
     @property
     def config(self) -> ChunkStreamGroupConfig:
@@ -853,8 +870,8 @@ class ChunkStreamRingGroup(ChunkRingPair, Sequence[ChunkStreamGroupMember]):
         What has been filled, or begun, can still be got.
         """
         self._group.stop()
-        for member in self._members:
-            member.stop()
+        for stream in self._streams:
+            stream.stop()
 
     def __enter__(self) -> Self:
         return self

@@ -16,6 +16,7 @@ from support.chunks import HEAP, HEAPS, TIMESTAMP, Place, by_timestamp, heap
 
 LOSSY, LOSSLESS = recv.ChunkStreamGroupConfig.EvictionMode
 MEMBERS = 2
+PLACES = recv.ChunkStreamConfig(items=[TIMESTAMP], place=Place.of(by_timestamp))
 
 
 def new_group(module=st, mode="LOSSLESS", max_chunks=4, threads=True):
@@ -113,16 +114,45 @@ def test_a_group_that_cannot_be_is_refused():
         group.emplace_back(None, recv.StreamConfig(), places)
 
 
-def test_members_are_there_for_as_long_as_one_of_them():
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda group: group[0],
+        lambda group: group[:1],
+        lambda group: next(iter(group)),
+        lambda group: list(reversed(group)),
+        lambda group: group.emplace_back(st.ThreadPool(), recv.StreamConfig(), PLACES),
+    ],
+    ids=["index", "slice", "iterator", "list", "new"],
+)
+def test_a_group_is_there_for_as_long_as_a_member_however_that_was_got(take):
     group = new_group()
-    member, of_group = group[0], weakref.ref(group)
-    del group
-    gc.collect()
-    assert of_group() is None
+    taken, of_group = take(group), weakref.ref(group)
+    pool = weakref.ref(group[0]._config)
+    gc.disable()  # what has gone goes at once
+    try:
+        del group
+        assert of_group() is not None
+        member = taken[0] if isinstance(taken, list) else taken
+        del taken
+        member.add_buffer_reader(heap(0))
+        while member.stats.packets < 1:
+            time.sleep(0)
+        del member
+        assert of_group() is None
+        assert pool() is None
+    finally:
+        gc.enable()
+
+
+def test_a_member_is_the_same_with_what_was_set_of_it_for_as_long_as_its_group():
+    group = new_group()
+    group[0].name = "of the first polarisation"
+    member = group[0]
     member.add_buffer_reader(heap(0))
-    while member.stats.packets < 1:
-        time.sleep(0)
-    pool = weakref.ref(member._config)
+    assert member is group[0] is group[-MEMBERS] is next(iter(group))
+    assert [one.name for one in group[:1]] == ["of the first polarisation"]
+    member.stop()  # and with it all
     del member
-    gc.collect()
-    assert pool() is None
+    with pytest.raises(st.Stopped):
+        group[1].add_buffer_reader(heap(0))
