@@ -5,6 +5,7 @@ The names here, in `spead_tutorial.send` and in `spead_tutorial.recv` are those 
 program written for one runs with the other.
 """
 
+import logging as _logging
 from importlib.util import find_spec as _find_spec
 
 if _find_spec("spead_tutorial._core") is None:
@@ -34,6 +35,9 @@ from spead_tutorial._types import (
 )
 from spead_tutorial.flavour import *  # noqa: F403 - all numbers of the protocol
 from spead_tutorial.items import Descriptor, Item, ItemGroup, RawDescriptor
+
+#: What the library says is logged here, and below.
+_logger = _logging.getLogger(__name__)
 
 __version__ = "0.1.0"
 

@@ -875,7 +875,7 @@ cdef class Stream:
 
     cdef spt_stream_config convert(self, config) except *:
         if not isinstance(config, StreamConfig):
-            raise TypeError(f"config must be a StreamConfig, not {type(config).__name__}")
+            raise TypeError(f"config must be a spead_tutorial.send.StreamConfig, not {config!r}")
         if self.stream != NULL:
             raise RuntimeError("the stream has been made already")
         self.timeline_size = config.timeline
@@ -1086,6 +1086,8 @@ cdef spt_status queue(Stream stream, spt_heap_reference *references, size_t n, s
 
 
 cdef bytes _name(str what, str name):
+    if name is None:
+        raise TypeError(f"{what} must be a str, not None")
     if "\0" in name:
         raise ValueError(f"{what} {name!r} has a NUL character in it")
     return name.encode()

@@ -71,6 +71,10 @@ cdef class MmapAllocator(MemoryAllocator):
         check(spt_mmap_memory(&self.config, &self.memory, &err), &err)
 
 
+_POOL_FORMS = ("it takes (lower, upper, max_free, initial, allocator) or (thread_pool, lower, "
+               "upper, max_free, initial, low_water, allocator)")
+
+
 def _pool(lower, upper, max_free, initial, allocator=None):
     return None, lower, upper, max_free, initial, 0, allocator
 
@@ -150,8 +154,11 @@ cdef class MemoryPool(MemoryAllocator):
         cdef spt_error err
         cdef spt_thread_pool *threads
         with_threads = "thread_pool" in kwargs or (args and isinstance(args[0], ThreadPool))
-        (self.threads, lower, upper, max_free, initial, low_water, allocator) = (
-            _refilled_pool if with_threads else _pool)(*args, **kwargs)
+        try:
+            (self.threads, lower, upper, max_free, initial, low_water, allocator) = (
+                _refilled_pool if with_threads else _pool)(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"MemoryPool{str(error).partition('()')[2]}; {_POOL_FORMS}") from None
         if with_threads and self.threads is None:
             raise TypeError("thread_pool is None: leave it and low_water out")
         self.base = MemoryAllocator() if allocator is None else allocator

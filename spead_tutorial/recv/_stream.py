@@ -6,15 +6,14 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
-import inspect
 import logging
 import os
 import socket as sockets
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar, get_overloads, overload
+from typing import Any, ClassVar, Self, TypeVar, overload
 
 from spead_tutorial._core import (
     Chunk,
@@ -26,6 +25,7 @@ from spead_tutorial._core import (
     ReceiveStream,
     ThreadPool,
 )
+from spead_tutorial._forms import Forms
 from spead_tutorial._types import Stopped
 from spead_tutorial.recv._config import (
     ACCOUNT,
@@ -62,15 +62,6 @@ def _given(name: str, value: object, kind: type[_T]) -> _T:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
     return value
-
-
-def _arguments(
-    form: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> dict[str, Any]:
-    """Return by their names what a method is given in one of its forms, and what it is not."""
-    bound = inspect.signature(form).bind(None, *args, **kwargs)
-    bound.apply_defaults()
-    return {name: value for name, value in bound.arguments.items() if name != "self"}
 
 
 class Readers(ReceiveStream):
@@ -180,19 +171,19 @@ class Readers(ReceiveStream):
         Stopped, RuntimeError
             As `add_buffer_reader`.
         """
-        of_port, of_socket, of_group = _UDP_FORMS
         first = args[0] if args else None
-        if isinstance(first, sockets.socket) or "socket" in kwargs:
-            self._add_socket(False, **_arguments(of_socket, args, kwargs))
-        elif isinstance(first, str) or "multicast_group" in kwargs:
-            given = _arguments(of_group, args, kwargs)
-            if not isinstance(given["interface_address"], str):  # for IPv6, its fifth is the index
-                given["interface_index"] = given["interface_address"]
-                given["interface_address"] = ""
-            self._add_host(False, given.pop("multicast_group"), **given)
-        else:
-            given = _arguments(of_port, args, kwargs)
-            self._add_host(False, given.pop("bind_hostname"), **given)
+        with _UDP_FORMS.told():
+            if isinstance(first, sockets.socket) or "socket" in kwargs:
+                self._add_socket(False, **_UDP_FORMS.bind(1, args, kwargs))
+            elif isinstance(first, str) or "multicast_group" in kwargs:
+                given = _UDP_FORMS.bind(2, args, kwargs)
+                if not isinstance(given["interface_address"], str):  # for IPv6 it is the index
+                    given["interface_index"] = given["interface_address"]
+                    given["interface_address"] = ""
+                self._add_host(False, given.pop("multicast_group"), **given)
+            else:
+                given = _UDP_FORMS.bind(0, args, kwargs)
+                self._add_host(False, given.pop("bind_hostname"), **given)
 
     def _add_socket(self, tcp: bool, max_size: int, gro: bool = False, **named: object) -> None:
         ((name, value),) = named.items()
@@ -261,12 +252,12 @@ class Readers(ReceiveStream):
         Stopped, RuntimeError
             As `add_buffer_reader`.
         """
-        of_port, of_acceptor = _TCP_FORMS
-        if "acceptor" in kwargs or (args and isinstance(args[0], sockets.socket)):
-            self._add_socket(True, **_arguments(of_acceptor, args, kwargs))
-        else:
-            given = _arguments(of_port, args, kwargs)
-            self._add_host(True, given.pop("bind_hostname"), **given)
+        with _TCP_FORMS.told():
+            if "acceptor" in kwargs or (args and isinstance(args[0], sockets.socket)):
+                self._add_socket(True, **_TCP_FORMS.bind(1, args, kwargs))
+            else:
+                given = _TCP_FORMS.bind(0, args, kwargs)
+                self._add_host(True, given.pop("bind_hostname"), **given)
 
     def add_udp_ibv_reader(self, config: UdpIbvConfig) -> None:
         """Raise NotImplementedError: `add_udp_reader` is what receives here.
@@ -334,10 +325,8 @@ class Readers(ReceiveStream):
 # ---- Heaps ----
 
 
-#: How the forms of these are called: looked up once, for what is typed may be forgotten later.
-_UDP_FORMS, _TCP_FORMS = (
-    get_overloads(function) for function in (Readers.add_udp_reader, Readers.add_tcp_reader)
-)
+_UDP_FORMS = Forms("add_udp_reader", Readers.add_udp_reader)
+_TCP_FORMS = Forms("add_tcp_reader", Readers.add_tcp_reader)
 
 
 class Heap(HeapBase):
