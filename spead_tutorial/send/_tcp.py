@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from socket import (
     AF_INET,
     AF_INET6,
@@ -16,10 +15,12 @@ from socket import (
     gaierror,
 )
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from spead_tutorial._core import ThreadPool, check_endpoint
+from spead_tutorial._forms import Forms
 from spead_tutorial._types import StreamConfig, whole
+from spead_tutorial.send._udp import Endpoints, check_endpoints
 
 if TYPE_CHECKING:
     import asyncio
@@ -27,17 +28,13 @@ if TYPE_CHECKING:
 _DEFAULT_BUFFER_SIZE = 212992
 
 
-def _only(endpoints: Sequence[tuple[str, int]]) -> tuple[str, int]:
+def _only(endpoints: Endpoints) -> tuple[str, int]:
     """The one endpoint that there has to be."""
-    try:
-        ((host, port),) = endpoints
-    except ValueError:
-        raise ValueError(
-            "a TCP stream has exactly one endpoint, such as [('192.168.31.2', 8888)]"
-        ) from None
-    endpoint = host, operator.index(port)
-    check_endpoint(endpoint)
-    return endpoint
+    checked = check_endpoints(endpoints)
+    if len(checked) != 1:
+        raise ValueError("a TCP stream has exactly one endpoint, such as [('192.168.31.2', 8888)]")
+    check_endpoint(checked[0])
+    return checked[0]
 
 
 class TcpSocket:
@@ -77,7 +74,10 @@ class TcpSocket:
         families = (AF_INET, AF_INET6)
         is_socket = isinstance(socket, Socket)
         if not is_socket or socket.type != SOCK_STREAM or socket.family not in families:
-            raise TypeError(f"a TCP stream sends through a TCP socket, and not {socket!r}")
+            way = (
+                "" if is_socket else "; to connect, await TcpStream.connect(thread_pool, endpoints)"
+            )
+            raise TypeError(f"a TCP stream sends through a TCP socket, and not {socket!r}{way}")
         config = StreamConfig() if config is None else config
         self._open_tcp_socket(thread_pool, socket.fileno(), config)
 
@@ -119,7 +119,7 @@ class TcpConnect(TcpSocket):
     async def connect(
         cls,
         thread_pool: ThreadPool | None,
-        endpoints: Sequence[tuple[str, int]],
+        endpoints: Endpoints,
         config: StreamConfig | None = None,
         buffer_size: int = _DEFAULT_BUFFER_SIZE,
         interface_address: str = "",
@@ -194,19 +194,30 @@ class TcpArguments(TcpSocket):
         For what is not a TCP socket, and arguments of another form.
     """
 
-    def __init__(self, thread_pool: ThreadPool | None, *args: Any, **kwargs: Any) -> None:
-        if "socket" in kwargs or (args and hasattr(args[0], "fileno")):
-            super().__init__(thread_pool, *args, **kwargs)
-        else:
-            self._connect(thread_pool, *args, **kwargs)
-
-    def _connect(
+    @overload
+    def __init__(
         self,
         thread_pool: ThreadPool | None,
-        endpoints: Sequence[tuple[str, int]],
+        endpoints: Endpoints,
         config: StreamConfig | None = None,
         buffer_size: int = _DEFAULT_BUFFER_SIZE,
         interface_address: str = "",
-    ) -> None:
-        config = StreamConfig() if config is None else config
-        self._connect_tcp(thread_pool, _only(endpoints), config, buffer_size, interface_address)
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, thread_pool: ThreadPool | None, socket: Socket, config: StreamConfig | None = None
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        with_socket = "socket" in kwargs or (len(args) > 1 and hasattr(args[1], "fileno"))
+        with _FORMS.told():
+            given = _FORMS.bind(with_socket, args, kwargs)
+            if with_socket:
+                super().__init__(**given)
+                return
+            pool, endpoints, config, *others = given.values()
+            config = StreamConfig() if config is None else config
+            self._connect_tcp(pool, _only(endpoints), config, *others)
+
+
+_FORMS = Forms("TcpStream", TcpArguments.__init__)

@@ -2,12 +2,13 @@
 """The five ways to make a UDP stream."""
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from socket import SOCK_DGRAM
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 from spead_tutorial._core import ThreadPool
+from spead_tutorial._forms import Forms
 from spead_tutorial._types import StreamConfig, whole
 
 #: Host (name or address) and port of each substream.
@@ -16,16 +17,16 @@ Endpoints = Sequence[tuple[str, int]]
 
 class UdpArguments:
     """UdpStream(thread_pool, endpoints, config=None, buffer_size=524288, interface_address="")
-    UdpStream(thread_pool, endpoints, config, buffer_size, ttl)
-    UdpStream(thread_pool, endpoints, config, buffer_size, ttl, interface_address)
+    UdpStream(thread_pool, endpoints, config, buffer_size, ttl, interface_address="")
     UdpStream(thread_pool, endpoints, config, buffer_size, ttl, interface_index)
+    UdpStream(thread_pool, endpoints, config=None, buffer_size=524288, *, interface_index)
     UdpStream(thread_pool, socket, endpoints, config=None)
 
     A stream that sends over UDP.
 
-    There are five ways to make it: to endpoints; to multicast endpoints with a time to live; the
-    same from one interface, which has an address for IPv4 and an index for IPv6; and with a socket
-    of yours.
+    There are five ways to make it: to endpoints; to multicast endpoints with a time to live, from
+    an interface that has an address for IPv4, and an index for IPv6; with that index by name; and
+    with a socket of yours.
 
     Parameters
     ----------
@@ -40,8 +41,9 @@ class UdpArguments:
         How it sends; copied. By default ``StreamConfig()``.
     buffer_size : int
         Bytes asked for in the socket's send buffer; 0 leaves the system's.
-    ttl : int
-        Multicast time to live or hop limit, 0 to 255.
+    ttl : int, optional
+        Multicast time to live or hop limit, 0 to 255; by default the system's. By name it also
+        goes with an interface.
     interface_address : str
         The address of the interface to send from, IPv4; empty leaves it to the system.
     interface_index : int
@@ -81,64 +83,114 @@ class UdpArguments:
     DEFAULT_BUFFER_SIZE: ClassVar[int] = 524288
     _open_udp_stream: Callable[..., None]  # of the stream that this is a base of
 
-    def __init__(self, thread_pool: ThreadPool | None, *args: Any, **kwargs: Any) -> None:
-        with_socket = "socket" in kwargs or (args and hasattr(args[0], "fileno"))
-        parse = _parse_socket if with_socket else _parse_endpoints
-        endpoints, config, udp = parse(*args, **kwargs)
-        self._open_udp_stream(thread_pool, endpoints, config, **udp)
+    @overload
+    def __init__(
+        self,
+        thread_pool: ThreadPool | None,
+        endpoints: Endpoints,
+        config: StreamConfig | None = None,
+        buffer_size: int = DEFAULT_BUFFER_SIZE,
+        interface_address: str = "",
+        *,
+        ttl: int | None = None,
+        dont_fragment: bool = False,
+        zero_copy: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        thread_pool: ThreadPool | None,
+        endpoints: Endpoints,
+        config: StreamConfig | None,
+        buffer_size: int,
+        ttl: int,
+        interface_address: str = "",
+        *,
+        dont_fragment: bool = False,
+        zero_copy: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        thread_pool: ThreadPool | None,
+        endpoints: Endpoints,
+        config: StreamConfig | None,
+        buffer_size: int,
+        ttl: int,
+        interface_index: int,
+        *,
+        dont_fragment: bool = False,
+        zero_copy: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        thread_pool: ThreadPool | None,
+        endpoints: Endpoints,
+        config: StreamConfig | None = None,
+        buffer_size: int = DEFAULT_BUFFER_SIZE,
+        *,
+        interface_index: int,
+        ttl: int | None = None,
+        dont_fragment: bool = False,
+        zero_copy: bool = False,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        thread_pool: ThreadPool | None,
+        socket: Socket,
+        endpoints: Endpoints,
+        config: StreamConfig | None = None,
+    ) -> None: ...
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        with _FORMS.told():
+            given = _FORMS.bind(_form(args, kwargs), args, kwargs)
+            pool, endpoints, config = (given.pop(name) for name in _OF_ALL)
+            config = StreamConfig() if config is None else config
+            self._open_udp_stream(pool, check_endpoints(endpoints), config, **_checked(given))
 
 
-def _check_endpoints(endpoints: Iterable[tuple[str, int]]) -> Endpoints:
+_FORMS = Forms("UdpStream", UdpArguments.__init__)
+_OF_ALL = "thread_pool", "endpoints", "config"
+
+
+def _form(args: Sequence[Any], kwargs: Mapping[str, Any]) -> int:
+    """Tell by the types of its arguments which form a call has."""
+    second, fifth, sixth = (args[i] if len(args) > i else "" for i in (1, 4, 5))
+    if "socket" in kwargs or hasattr(second, "fileno"):  # what is like a socket will do
+        return 4
+    if isinstance(fifth, str):
+        return 3 if "interface_index" in kwargs else 0
+    return 1 if isinstance(sixth, str) and "interface_index" not in kwargs else 2
+
+
+def check_endpoints(endpoints: Endpoints) -> list[tuple[str, int]]:
+    """Return endpoints, if that is what they are."""
     try:
         checked = [(host, operator.index(port)) for host, port in endpoints]
-    except ValueError:
-        raise TypeError("endpoints are pairs of host and port: [('192.168.31.2', 8888)]") from None
-    if not checked:
-        raise ValueError("a stream needs at least one endpoint, such as ('192.168.31.2', 8888)")
-    return checked
+        if all(isinstance(host, str) for host, _ in checked):
+            return checked
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(
+        "endpoints are pairs of host and port, such as [('192.168.31.2', 8888)], and not"
+        f" {endpoints!r}"
+    )
 
 
-def _parse_socket(
-    socket: Socket, endpoints: Endpoints, config: StreamConfig | None = None
-) -> tuple[Endpoints, StreamConfig, dict[str, Any]]:
-    if getattr(socket, "type", None) != SOCK_DGRAM:  # what is like a socket will do
-        raise TypeError(f"a socket to send with is a UDP socket, and not {socket!r}")
-    fd = operator.index(socket.fileno())
-    config = StreamConfig() if config is None else config
-    return _check_endpoints(endpoints), config, {"socket": fd}
-
-
-def _parse_endpoints(
-    endpoints: Endpoints,
-    config: StreamConfig | None = None,
-    buffer_size: int = UdpArguments.DEFAULT_BUFFER_SIZE,
-    *args: Any,
-    dont_fragment: bool = False,
-    zero_copy: bool = False,
-    **kwargs: Any,
-) -> tuple[Endpoints, StreamConfig, dict[str, Any]]:
-    """The fifth argument is the interface's address, or the ttl before an address or an index."""
-    checked = _check_endpoints(endpoints)
-    buffer_size = whole("buffer_size", buffer_size)
-    names = ["ttl", "interface"]
-    if args and isinstance(args[0], str):
-        names = ["interface"]
-    if len(args) > len(names):
-        raise TypeError("UdpStream: too many arguments; see its documentation for the five forms")
-    given = dict(zip(names, args, strict=False))
-    for name, value in kwargs.items():
-        known = name in ("ttl", "interface_address", "interface_index")
-        name = "interface" if name.startswith("interface_") else name
-        if not known or name in given:
-            raise TypeError(f"UdpStream: argument {name!r} is unknown or given twice")
-        given[name] = value
-    ttl, interface = operator.index(given.get("ttl", -1)), given.get("interface", "")
-    if "ttl" in given and not 0 <= ttl <= 255:
+def _checked(given: dict[str, Any]) -> dict[str, Any]:
+    """Check what only some forms have, and put it as the core takes it."""
+    if "socket" in given:
+        if getattr(given["socket"], "type", None) != SOCK_DGRAM:
+            raise TypeError(f"a socket to send with is a UDP socket, and not {given['socket']!r}")
+        return {"socket": operator.index(given["socket"].fileno())}
+    ttl = given["ttl"]
+    if isinstance(ttl, int) and not 0 <= ttl <= 255:
         raise IndexError(f"ttl {ttl} is out of range: 0 to 255")
-    udp: dict[str, Any] = {"dont_fragment": bool(dont_fragment), "zero_copy": bool(zero_copy)}
-    if isinstance(interface, str):
-        udp["interface_address"] = interface
-    else:
-        udp["interface_index"] = whole("interface_index", interface, bits=32)
-    config = StreamConfig() if config is None else config
-    return checked, config, {"buffer_size": buffer_size, "ttl": ttl, **udp}
+    given["ttl"] = -1 if ttl is None else whole("ttl", ttl)
+    given["buffer_size"] = whole("buffer_size", given["buffer_size"])
+    if "interface_index" in given:
+        given["interface_index"] = whole("interface_index", given["interface_index"], bits=32)
+    return given

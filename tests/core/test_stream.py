@@ -155,9 +155,9 @@ def test_a_configuration_keeps_what_it_is_told_unless_that_cannot_be():
         ([("127.0.0.1", 0)], "1 to 65535"),
         ([("not a host", 8888)], "could not look up host 'not a host'"),
         ([("127.0.0.1\0.example", 8888)], "NUL character"),
-        ([("127.0.0.1", 9.7)], "float"),
-        ([("127.0.0.1", "9")], "str"),
-        ([(5, 8888)], "int"),
+        ([("127.0.0.1", 9.7)], "pairs of host and port"),
+        ([("127.0.0.1", "9")], "pairs of host and port"),
+        ([(5, 8888)], "pairs of host and port"),
     ],
 )
 def test_endpoints_that_are_none_are_refused(thread_pool, endpoints, words):
