@@ -3,6 +3,8 @@
 
 import re
 
+import nbclient
+import nbformat
 import pytest
 from PIL import Image
 
@@ -25,6 +27,18 @@ def test_the_python_example_runs(tmp_path):
     done = run_script(example, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"\d+ bytes\n", done.stdout)
+
+
+@pytest.mark.usefixtures("only_kernels")
+def test_the_python_example_runs_in_a_notebook_with_the_line_that_is_said(elsewhere):
+    (example,) = blocks("python")
+    (line,) = re.findall(r"In a notebook[^.`]*, write `([^`]+)`", README.read_text())
+    *source, last = example.splitlines()
+    assert last == "asyncio.run(main())"
+    cell = nbformat.v4.new_code_cell("\n".join([*source, line]))
+    notebook = nbformat.v4.new_notebook(cells=[cell])
+    nbclient.NotebookClient(notebook, timeout=60).execute()
+    assert re.fullmatch(r"\d+ bytes\n", cell.outputs[0].text)
 
 
 @pytest.mark.parametrize("target", re.findall(r"^make ([\w-]+)", "\n".join(blocks("sh")), re.M))
