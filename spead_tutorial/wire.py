@@ -33,6 +33,8 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from spead_tutorial._shown import shown
+
 __all__ = [
     "Description",
     "Field",
@@ -601,19 +603,17 @@ def format_table(fields: Iterable[Field]) -> str:
     str
         A heading and one line for every row, without a newline at the end. The bytes of long rows
         are cut after the first eight; rows inside a descriptor are indented. What a terminal could
-        take for a command is written as an escape.
+        take for a command, and what it would not show, is written as an escape.
     """
     lines = [("offset", "bytes", "field", "meaning")]
     for row in fields:
-        shown = row.raw[:7] if len(row.raw) > 8 else row.raw
-        raw = shown.hex(" ") + (" …" if len(row.raw) > 8 else "")
-        lines.append((str(row.offset), raw, "  " * row.depth + row.field, _seen(row.meaning)))
+        first = row.raw[:7] if len(row.raw) > 8 else row.raw
+        raw = first.hex(" ") + (" …" if len(row.raw) > 8 else "")
+        lines.append(
+            (str(row.offset), raw, "  " * row.depth + shown(row.field), shown(row.meaning))
+        )
     widths = [max(len(line[column]) for line in lines) for column in range(3)]
     return "\n".join(
         f"{offset:>{widths[0]}}  {raw:<{widths[1]}}  {field:<{widths[2]}}  {meaning}".rstrip()
         for offset, raw, field, meaning in lines
     )
-
-
-def _seen(text: str) -> str:
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)

@@ -288,11 +288,16 @@ spt_chunk *next_chunk(struct heaps *heaps)
 
 /* ---- Items ---- */
 
-/* Nothing in a stranger's text is more than letters to a terminal. */
+/* Write a stranger's text as Python's programs do: what is no letter to a terminal as an escape. */
 static void say_text(const char *text)
 {
     for (; *text != '\0'; text++)
-        putchar(*text >= 32 && *text < 127 ? *text : '?');
+        if (*text == '\n')
+            putchar(' ');
+        else if (*text == '\t' || *text == '\r')
+            fputs(*text == '\t' ? "\\t" : "\\r", stdout);
+        else
+            printf(*text >= 32 && *text < 127 ? "%c" : "\\x%02x", (unsigned char)*text);
 }
 
 void say_described(const struct receiver_options *options, const spt_item_group *group)

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spead_tutorial import Descriptor, Empty, Item, MemoryPool, Stopped
+from spead_tutorial._shown import shown
 from spead_tutorial.chapters.report import ABOUT, PROGRAM, Usage, tell, udp_port, whole
 from spead_tutorial.recv import Chunk, ChunkRingStream, HeapBase, Stream
 from spead_tutorial.recv._stats import FATES, StreamStats
@@ -157,7 +158,7 @@ def describe(items: Iterable[Descriptor]) -> Iterator[str]:
     """Write what descriptors say: id, name, type, shape, and words."""
     for item in items:
         shape = "".join(f"[{'any' if size is None else size}]" for size in item.shape)
-        yield f"{item.id:#x} {_plain(item.name)}, {_type(item)}{shape}: {_plain(item.description)}"
+        yield f"{item.id:#x} {shown(item.name)}, {_type(item)}{shape}: {shown(item.description)}"
 
 
 def numbers(updated: Mapping[str, Item], name: str) -> npt.NDArray[np.integer[Any]] | None:
@@ -178,11 +179,6 @@ def _type(item: Descriptor) -> str:
         return f"{item.dtype.kind}{item.itemsize_bits}" if item.dtype.kind in "uifb" else "?"
     (code, bits), *more = item.format or [("?", 0)]
     return "?" if more or code not in "uifb" else f"{code}{bits}"
-
-
-def _plain(text: str) -> str:
-    """Leave nothing in a stranger's text that is more than letters to a terminal."""
-    return "".join(chr(byte) if 32 <= byte < 127 else "?" for byte in text.encode())
 
 
 class _Together:

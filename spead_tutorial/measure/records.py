@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeV
 import msgspec
 from msgspec.structs import asdict, replace
 
+from spead_tutorial._shown import shown
+
 if TYPE_CHECKING:
     import pandas
 
@@ -648,7 +650,7 @@ def decoded(decoder: msgspec.json.Decoder[_Made], line: str, name: str, number: 
     try:
         return decoder.decode(line)
     except msgspec.ValidationError as error:
-        said = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(error)[:_LONGEST])
+        said = shown(str(error)[:_LONGEST])
         what, _, field = said.partition(" - at `$.")
         where = f"{field.rstrip('`')}: " if field else ""
         raise RecordError(f"{name} line {number}: {where}{what}") from None

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spead_tutorial import wire
+from spead_tutorial._shown import shown
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.analysis import (
@@ -345,7 +346,7 @@ class _PacketTable:
         self._fields = fields
 
     def __repr__(self) -> str:
-        return f"{self._title}\n{wire.format_table(self._fields)}"
+        return f"{shown(self._title)}\n{wire.format_table(self._fields)}"
 
     def _repr_html_(self) -> str:
         cell = "text-align: left; padding: 1px 8px"
@@ -354,7 +355,7 @@ class _PacketTable:
             for name in ("offset", "bytes", "part", "field", "meaning")
         )
         rows = "".join(map(self._row, self._fields))
-        caption = f'<caption style="text-align: left">{html.escape(self._title)}</caption>'
+        caption = f'<caption style="text-align: left">{_escaped(self._title)}</caption>'
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     def _row(self, field: wire.Field) -> str:
@@ -364,10 +365,14 @@ class _PacketTable:
             raw += f" … ({len(field.raw)} bytes)"
         indent = "\N{NO-BREAK SPACE}" * 4 * field.depth
         style = f"text-align: left; padding: 1px 8px; background-color: {_TINTS[part]}"
-        what, meaning = indent + html.escape(field.field), html.escape(field.meaning)
+        what, meaning = indent + _escaped(field.field), _escaped(field.meaning)
         cells = (str(field.offset), f"<code>{raw}</code>", part, what, meaning)
         written = "".join(f'<td style="{style}">{text}</td>' for text in cells)
         return f"<tr>{written}</tr>"
+
+
+def _escaped(text: str) -> str:
+    return html.escape(shown(text))
 
 
 def _part(field: wire.Field) -> str:

@@ -7,13 +7,13 @@ A file or a pipe gets what a terminal of any width would: no line is wrapped, an
 import dataclasses
 import io
 import itertools
-import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from spead_tutorial._shown import shown
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.units import number
 
@@ -163,5 +163,5 @@ def filled(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Make any text one line for terminals: without what they would obey, and thin spaces."""
-    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+", " ", text.replace("\N{THIN SPACE}", ""))
+    """Write any text for terminals: without thin spaces, which are for the eye."""
+    return shown(text.replace("\N{THIN SPACE}", ""))

@@ -100,7 +100,7 @@ def check(
             wrong = trying.fault(exercise, made)
         if wrong is None and not as_json:
             does = "receives all that was sent" if receives else "sends what it should"
-            click.echo(f"{program.name} {does}.")
+            click.echo(plain(f"{program.name} {does}."))
         why = _not_measured(exercise)
         found = None
         if wrong is None and why is None and not no_measure:

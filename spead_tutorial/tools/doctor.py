@@ -22,6 +22,7 @@ from pathlib import Path
 
 import click
 
+from spead_tutorial._shown import shown
 from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
 from spead_tutorial.lab import Lab, LabError, LabProbe, probe, root_commands, sink_path
 from spead_tutorial.measure.machine import (
@@ -300,9 +301,10 @@ def doctor(as_json: bool) -> int:
         findings.append(finding)
         if not as_json:
             mark, colour = _MARKS[finding.state]
-            click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {finding.value}")
+            value = shown(finding.value)
+            click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {value}")
             if finding.mend is not None:
-                click.echo(f"{'':24} → {finding.mend}")
+                click.echo(f"{'':24} → {shown(finding.mend)}")
     works = all(finding.state != "fail" for finding in findings)
     if as_json:
         facts = {

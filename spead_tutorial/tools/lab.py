@@ -41,7 +41,7 @@ def lab(kind: str | None, receiver: bool, command: tuple[str, ...]) -> int:
             process = place.popen(command)
         except OSError as error:
             reason = " ".join(str(error.strerror or error).split())
-            click.echo(f"spead-tutorial: {command[0]}: {reason}", err=True)
+            click.echo(shown(f"spead-tutorial: {command[0]}: {reason}"), err=True)
             return 127 if isinstance(error, FileNotFoundError) else 126
         status = _wait_for(process)
     return status if status >= 0 else 128 - status

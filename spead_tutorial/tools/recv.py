@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 import click
 
 from spead_tutorial import BUG_COMPAT_PYSPEAD_0_5_2, Empty, Stopped, ThreadPool
+from spead_tutorial._shown import shown
 from spead_tutorial.recv import Account, HeapBase, RingStreamConfig, Stream, StreamConfig
 from spead_tutorial.recv._stats import losses
 from spead_tutorial.tools.command_line import Number, parsed
-from spead_tutorial.tools.recv_items import Items, plain
+from spead_tutorial.tools.recv_items import Items
 
 _WINDOW_S = 1.0
 _LOOK_S = 0.1  # the longest wait before the time is looked at
@@ -57,7 +58,7 @@ class Screen:
     def line(self, line: str) -> None:
         if not self._is_quiet:
             self.clear()
-            click.echo(line)
+            click.echo(shown(line))
 
     def last(self, line: str) -> None:
         """Show a line in the place of the last one that was shown so, where that can be."""
@@ -65,13 +66,13 @@ class Screen:
             self.line(line)
         elif not self._is_quiet:
             columns = shutil.get_terminal_size().columns
-            click.echo(f"\r{line[: columns - 1]}\x1b[K", nl=False)
+            click.echo(f"\r{shown(line)[: columns - 1]}\x1b[K", nl=False)
             self._has_last = True
 
     def warn(self, message: str) -> None:
         """Say on the standard error what is not as it should be."""
         self.clear()
-        click.echo(f"spead-tutorial: {message}", err=True)
+        click.echo(f"spead-tutorial: {shown(message)}", err=True)
 
     def clear(self) -> None:
         """Have nothing below the lines."""
@@ -291,7 +292,7 @@ def recv(
         watch = Watch(stream, screen, values=not only_stats)
         try:
             doing = "listening on" if isinstance(place, Address) else "reading"
-            click.echo(f"{doing} {place}", err=as_json)
+            click.echo(shown(f"{doing} {place}"), err=as_json)
             end = watch.run(count, silence)
         except BaseException as error:  # the account of what has arrived is due in any case
             end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failure"
@@ -333,7 +334,7 @@ class _ToScreen(logging.Handler):
         self._said: set[str] = set()
 
     def emit(self, record: logging.LogRecord) -> None:
-        message = plain(record.getMessage(), _LONGEST_WARNING)
+        message = shown(record.getMessage(), _LONGEST_WARNING)
         if message not in self._said and len(self._said) < _MOST_WARNINGS:
             self._said.add(message)
             self._screen.warn(message)

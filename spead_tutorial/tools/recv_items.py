@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from spead_tutorial import STREAM_CTRL_ID, Descriptor, Flavour, ItemGroup, RawDescriptor
+from spead_tutorial._shown import shown
 from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
 
 _MOST_ITEMS = 512  # that are known, even if strangers describe more; as in C
@@ -128,9 +129,7 @@ def _values(heap: HeapBase) -> list[RawItem]:
 
 
 def plain(text: str, longest: int = _LONGEST) -> str:
-    """Write text in one line, of characters that can be seen, cut where it is long."""
-    seen = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text[: longest + 1])
-    return seen if len(seen) <= longest else f"{seen[: longest - 1]}…"
+    return shown(text, longest)
 
 
 def described(what: str, item: Descriptor) -> str:

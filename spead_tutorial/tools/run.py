@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from spead_tutorial._shown import shown_lines
 from spead_tutorial.chapters.catalogue import (
     LANGUAGES,
     SWITCHES,
@@ -150,7 +151,7 @@ def _send(asked: _Asked, chapter: Chapter) -> str | None:
         click.echo(json.dumps(result.as_dict()))
     if result.failure is not None or result.rate is None:
         return result.failure or "it has no rate"
-    click.echo(result.said, err=True, nl=False)
+    click.echo(shown_lines(result.said), err=True, nl=False)
     if not asked.as_json:
         click.echo(f"{result.rate / 1e6:.2f} MB/s")
         click.echo(f"proof: {result.proof}")

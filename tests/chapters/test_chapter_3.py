@@ -58,11 +58,11 @@ def test_texts_and_timestamps_of_any_flavour_are_printed_and_strangers_words_as_
     for cnt, bits in enumerate((32, 40, 48), 1):
         packets += whole(group_of(2**bits - 1, np.full(16, 2, np.int8), bits), cnt)
     group = ItemGroup()
-    strange = "ti\x1b[2Jme", "a\nb\x07"
+    strange = "ti\x1b[2Jme", "a\nb\x07\t\r\x7f"
     group.add_item(0x1700, *strange, (None,), format=[("u", 8), ("f", 32)], value=[(1, 2)])
     done = of_packets(lab, [*packets, *packets_of(group.get_heap(), 4), *end(5)])
     assert powers(done.output) == [(str(2**bits - 1), "4.00") for bits in (32, 40, 48)]
-    assert "\n0x1700 ti?[2Jme, ?[any]: a?b?\n" in done.output
+    assert "\n0x1700 ti\\x1b[2Jme, ?[any]: a b\\x07\\t\\r\\x7f\n" in done.output
 
 
 # ---- What may happen on the way ----

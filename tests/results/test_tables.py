@@ -9,7 +9,7 @@ from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results import units
 from spead_tutorial.results.tables import Column, Table, estimate
 
-WHY = "[bold]it[/bold] \x1b[31mfailed\n:smile: at " + 60 * "x"
+WHY = "[bold]it[/bold] \x1b[31mfailed\n:smile: at " + 60 * "y"
 RATES = {"the sender of chapter ten": Estimate(1e9, 1e8, 2e9, 3), "bare": None, "broken": None}
 TABLE: Table[str] = Table(
     [Column("program", str, is_words=True)],
@@ -24,7 +24,7 @@ def test_a_file_gets_whole_lines_without_columns_of_nothing_and_without_control(
         "program                           B/s                 range",
         "the sender of chapter ten  1000000000  100000000\N{EN DASH}2000000000",
         "bare                                —                     —",
-        f"broken{'':55}[bold]it[/bold]  [31mfailed :smile: at {60 * 'x'}",
+        f"broken{'':55}[bold]it[/bold] \\x1b[31mfailed :smile: at {60 * 'y'}",
     ]
 
 
@@ -38,7 +38,7 @@ def test_a_terminal_gets_words_in_lines_that_fit_and_every_number_whole(monkeypa
     assert "\x1b" not in "".join(lines)
     assert "1000000000  100000000\N{EN DASH}2000000000" in "\n".join(lines)
     words = "".join(lines).replace(" ", "")
-    assert words.count("x") == 60
+    assert words.count("y") == 60
     assert str(TABLE) == TABLE.text(width) != TABLE.text(40) == TABLE.text(1)
 
 

@@ -403,7 +403,7 @@ UNSEEN = ("It was dark.",)
          ["with larger packets alone"]),
         # Threads are shown where more than one matters, and their names do no harm.
         (looked_at(SLEEPER, HELPER, IDLER), (),
-         ["main (7) sends", "bad [2J name (8) ", "in its own code ▒"], ["\x1b", "gc"]),
+         ["main (7) sends", r"bad\x1b[2J name (8) ", "in its own code ▒"], ["\x1b", "gc"]),
         (looked_at(SLEEPER, IDLER), (), [], ["main", "gc"]),
         # What could not be seen comes first, and what depends on it has no rank.
         (looked_at(SLEEPER, unseen=UNSEEN), (SLEPT, UNRANKED),

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TypeVar
 
+from spead_tutorial._shown import shown_lines
 from spead_tutorial.measure import search, stats
 from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Series, joined, words_of
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs
@@ -226,7 +227,8 @@ def caption(recording: Recording, shown: str = _BARS, of: Collection[Series] | N
         f"drawn by: {recording.header.settings.get('drawn_by') or _COMMAND}",
     ]
     first = [*_machines(recording), *_rounds(recording, shown, of)]
-    return " \N{MIDDLE DOT}\n\n".join(" \N{MIDDLE DOT} ".join(parts) for parts in (first, rest))
+    both = (" \N{MIDDLE DOT} ".join(parts) for parts in (first, rest))
+    return shown_lines(" \N{MIDDLE DOT}\n\n".join(both))
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

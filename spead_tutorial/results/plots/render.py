@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from spead_tutorial._shown import shown_lines
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.theme import LIGHT, Theme, darkened
@@ -221,7 +222,7 @@ def _svg(figure: Figure, title: str, description: str) -> bytes:
     # The stream's newlines and no date: nothing that differs from one time to the next.
     figure.savefig(out, format="svg", metadata={"Date": None})
     words = description.replace("\N{THIN SPACE}", "")  # it is for the eye
-    return _described(out.getvalue(), title, words).encode()
+    return shown_lines(_described(out.getvalue(), title, words)).encode()
 
 
 def _png(figure: Figure) -> bytes:

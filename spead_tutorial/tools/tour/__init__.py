@@ -122,7 +122,7 @@ def _place(stack: contextlib.ExitStack) -> Place:
     try:
         return Device(stack.enter_context(Lab()))
     except LabError as error:
-        click.echo(f"No lab: {error}.")
+        click.echo(plain(f"No lab: {error}."))
         click.echo("The tour goes on over loopback, with a receiver: rates are not the lab's.")
         return Loopback()
 
@@ -244,7 +244,7 @@ def _show(recording: Recording, output: Path) -> int:
     page.write_text(page_of(recording, found, arrived, pictures, output), encoding="utf-8")
     click.echo("\nLook at")
     for path in (page, *pictures, output / RECORDS):
-        click.echo(f"  {path}")
+        click.echo(plain(f"  {path}"))
     click.echo("and try")
     click.echo("  spead-tutorial run 10 --lang c -n 524288 -H 8192")
     click.echo("  spead-tutorial run 7 --from 6 --rate 500 -n 2000")
@@ -262,5 +262,5 @@ def _draw(recording: Recording, output: Path) -> list[Path]:
     try:
         return plots.save(output / "tut-ladder.svg", plots.ladder, recording)
     except plots.MissingError as error:
-        click.echo(f"\nNo pictures: {error}.")
+        click.echo(f"\nNo pictures: {plain(str(error))}.")
         return []

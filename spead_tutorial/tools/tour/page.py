@@ -11,6 +11,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
+from spead_tutorial._shown import shown_lines
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
@@ -36,6 +37,7 @@ def page(
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
+        finalize=_seen,
         trim_blocks=True,
         lstrip_blocks=True,
     )
@@ -66,6 +68,12 @@ def page(
         caches=", ".join(f"{name} {size(of)}" for name, of in caches.items()),
         around={path: words for path, words in _AROUND.items() if (folder / path).exists()},
     )
+
+
+def _seen(value: object) -> object:
+    """Have any text of the record be seen; what is markup already, such as a picture, is ours."""
+    is_text = isinstance(value, str) and not isinstance(value, Markup)
+    return shown_lines(str(value)) if is_text else value
 
 
 def _colours(theme: Theme) -> str:

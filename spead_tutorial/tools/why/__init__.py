@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from spead_tutorial._shown import shown
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
@@ -95,7 +96,7 @@ def why(
 
     def say(words: str) -> None:
         if not as_json:
-            click.echo(f"{words} …", err=True)
+            click.echo(shown(f"{words} …"), err=True)
 
     with contextlib.ExitStack() as stack:
         spot: Spot
@@ -114,7 +115,9 @@ def why(
         else:
             seen = watch(Sender(tuple(words), pid), spot, seconds, say, trace=not no_strace)
     if isinstance(seen, str):
-        click.echo(json.dumps({"lost": 0, "text": seen, "findings": []}) if as_json else seen)
+        click.echo(
+            json.dumps({"lost": 0, "text": seen, "findings": []}) if as_json else shown(seen)
+        )
         return 0
     findings = diagnose(seen)
     click.echo(json.dumps(as_object(seen, findings)) if as_json else text(seen, findings))
