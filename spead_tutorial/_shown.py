@@ -2,7 +2,7 @@
 """How text of strangers is shown, in terminals, pages and pictures: no program does it otherwise.
 
 It may come out of a packet, a record, a file, the environment, or a program under test. Where
-angle brackets mean something, too, who makes the page escapes them.
+angle brackets mean something, what makes the page escapes them.
 """
 
 import re

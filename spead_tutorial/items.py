@@ -42,6 +42,7 @@ __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
 # Smallest id that a group gives to an item that has none.
 _FIRST_FREE_ID = 0x1000
 _MOST_ITEMS = 512  # that heaps may describe, as in C
+_MOST_WARNINGS = 10  # of a group before it only says how many there were
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -616,9 +617,9 @@ class Item(Descriptor):
         value is made of Python's numbers. A dimension that varies takes as many elements as have
         arrived; of other items, bytes that are too many are left out, with a warning.
         """
-        self.value = self._read(raw_item, check_order(new_order))
+        self.value = self._read(raw_item, check_order(new_order), _log.warning)
 
-    def _read(self, raw_item: _RawItem, new_order: str) -> Any:
+    def _read(self, raw_item: _RawItem, new_order: str, warn: Callable[..., None]) -> Any:
         view = memoryview(raw_item)
         # What most items are is read without more ado.
         if view.nbytes == self._as_is_bytes and new_order == "=":
@@ -645,7 +646,7 @@ class Item(Descriptor):
         except ValueError as error:
             raise self._error(error) from None
         if surplus:
-            _log.warning(
+            warn(
                 "item %r (%#x): %d bytes are more than its shape takes, and are left out",
                 self.name, self.id, surplus,
             )  # fmt: skip
@@ -761,6 +762,7 @@ class ItemGroup:
     def __init__(self) -> None:
         self._by_id: dict[int, Item] = {}
         self._by_name: dict[str, Item] = {}
+        self._n_warnings = self._next_warning = 0
 
     def add_item(
         self,
@@ -843,7 +845,8 @@ class ItemGroup:
         Notes
         -----
         Values that nothing describes are left out, with a warning; so are descriptors without a
-        name, and those of ids that are the protocol's.
+        name, and those of ids that are the protocol's. After ten warnings a group only says from
+        time to time how many there were.
         """
         check_order(new_order)
         self._describe(heap)
@@ -851,9 +854,9 @@ class ItemGroup:
         for raw in heap.get_items():
             item = self._by_id.get(raw.id)
             if item is not None:
-                values.append((item, item._read(raw, new_order)))
+                values.append((item, item._read(raw, new_order, self._warn)))
             elif raw.id > STREAM_CTRL_ID:
-                _log.warning("item %#x has not been described: its value is left out", raw.id)
+                self._warn("item %#x has not been described: its value is left out", raw.id)
         for item, value in values:
             item.value = value
         return {item.name: item for item, _ in values}
@@ -867,14 +870,25 @@ class ItemGroup:
         after._by_id, after._by_name = dict(self._by_id), dict(self._by_name)
         for raw in descriptors:
             if raw.id <= STREAM_CTRL_ID or not raw.name:
-                _log.warning("a descriptor of item %#x is left out: it has no name, or its id is"
-                             " the protocol's", raw.id)  # fmt: skip
+                self._warn("a descriptor of item %#x is left out: it has no name, or its id is the"
+                           " protocol's", raw.id)  # fmt: skip
                 continue
             described = Descriptor.from_raw(raw, heap.flavour)
             if described.id not in after and len(after) >= _MOST_ITEMS:
                 raise ValueError(f"more than {_MOST_ITEMS} items have been described")
             after.add_item(described.id, *_description(described))
         self._by_id, self._by_name = after._by_id, after._by_name
+
+    def _warn(self, text: str, *about: object) -> None:
+        """Log what a sender can have logged without end: ten times, then as often as it doubles."""
+        self._n_warnings += 1
+        if self._n_warnings > _MOST_WARNINGS:
+            if self._n_warnings < self._next_warning:
+                return
+            self._next_warning = 2 * self._n_warnings
+            text += "; so far this group has warned %d times"
+            about = *about, self._n_warnings
+        _log.warning(text, *about)
 
     def __getitem__(self, key: int | str) -> Item:
         return self._by_name[key] if isinstance(key, str) else self._by_id[key]

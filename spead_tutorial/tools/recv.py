@@ -13,7 +13,7 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,25 +84,57 @@ class Screen:
 class Pace:
     """Whether heaps come so slowly, in each window of time, that one can look at each of them."""
 
-    #: How many can be looked at.
-    FEW = 10
+    #: How many can be looked at, and lines about them.
+    FEW, MANY = 10, 100
 
     def __init__(self) -> None:
         self.is_fast = False
-        self._n = 0
+        self._n = self._n_lines = 0
 
     def shows(self) -> bool:
         """Count a heap, and return whether it is shown."""
         self._n += 1
-        self.is_fast = self.is_fast or self._n > self.FEW
+        self.is_fast = self.is_fast or self._is_much()
         return not self.is_fast
+
+    def has_shown(self, n_lines: int) -> None:
+        self._n_lines += n_lines
 
     def end_window(self) -> bool:
         """Begin the next window, and return whether some of this one's heaps were not shown."""
         was_fast = self.is_fast
-        self.is_fast = self._n > self.FEW
-        self._n = 0
+        self.is_fast = self._is_much()
+        self._n = self._n_lines = 0
         return was_fast
+
+    def _is_much(self) -> bool:
+        return self._n > self.FEW or self._n_lines > self.MANY
+
+
+class News:
+    """What is said of descriptors: the first lines, then a few in each window of time."""
+
+    #: As many as a stream may have items.
+    FIRST = 512
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self._first_left = self.FIRST
+        self._n = 0
+
+    def say(self, line: str) -> None:
+        if self._first_left > 0:
+            self._first_left -= 1
+        else:
+            self._n += 1
+        if self._n <= Pace.FEW:
+            self._screen.line(line)
+
+    def end_window(self) -> None:
+        """Begin the next window, and say how many more lines there were."""
+        if (more := self._n - Pace.FEW) > 0:
+            self._screen.line(f"… and {more} more line{'s' * (more > 1)} about descriptors")
+        self._n = 0
 
 
 class Watch:
@@ -115,6 +147,7 @@ class Watch:
         self._screen = screen
         self._values = values
         self._pace = Pace()
+        self._news = News(screen)
         self._n = 0
         self._before = stream.stats
         self._window_s = time.monotonic()
@@ -128,6 +161,12 @@ class Watch:
 
     def run(self, heaps: int | None = None, silence_s: float | None = None) -> str:
         """Take heaps until the stream ends, or some have come, or silence; return which."""
+        try:
+            return self._run(heaps, silence_s)
+        finally:
+            self._news.end_window()
+
+    def _run(self, heaps: int | None, silence_s: float | None) -> str:
         look_s = _LOOK_S if silence_s is None else min(_LOOK_S, silence_s)
         ready = select.poll()
         ready.register(self._stream.fd, select.POLLIN)
@@ -143,6 +182,7 @@ class Watch:
             now_s = time.monotonic()
             if now_s >= self._window_s + _WINDOW_S:
                 before, stats = self._before, self._stream.stats
+                self._news.end_window()
                 if self._pace.end_window() or (not self._values and stats.heaps > before.heaps):
                     self._screen.last(pace_line(before, stats, now_s - self._window_s))
                 self._before, self._window_s = stats, now_s
@@ -165,9 +205,11 @@ class Watch:
         if not self._values:
             return
         for line in self.items.take(heap):
-            self._screen.line(line)
+            self._news.say(line)
         if is_shown:
-            for line in self.items.lines(heap):
+            lines = self.items.lines(heap)
+            self._pace.has_shown(len(lines))
+            for line in lines:
                 self._screen.line(line)
 
 
@@ -256,8 +298,8 @@ def recv(
 
     HOST is an address of this machine, or a multicast group; without it, any address.
     Descriptors are shown as they arrive, and heaps with their values as long as they come slowly;
-    then it is a line each second. It ends with the stream, or with Ctrl-C. The exit status is 1
-    where something is missing.
+    then it is a line each second. What goes on without end is counted instead. It ends with the
+    stream, or with Ctrl-C. The exit status is 1 where something is missing.
 
     CAPTURE is a file of pcap or pcapng, as tcpdump -s 0 -w CAPTURE writes: what it holds is
     received as if it came now.
@@ -277,9 +319,7 @@ def recv(
     ring = RingStreamConfig(heaps=_RING_HEAPS, contiguous_only=False)
     screen = Screen(is_quiet=as_json)
     with contextlib.ExitStack() as stack:
-        logger, handler = logging.getLogger("spead_tutorial"), _ToScreen(screen)
-        logger.addHandler(handler)
-        stack.callback(logger.removeHandler, handler)
+        stack.enter_context(warnings_shown(screen))
         try:
             stream = stack.enter_context(Stream(stack.enter_context(ThreadPool()), config, ring))
             if isinstance(place, Path):
@@ -332,12 +372,28 @@ class _ToScreen(logging.Handler):
         super().__init__(logging.WARNING)
         self._screen = screen
         self._said: set[str] = set()
+        self.more = 0
 
     def emit(self, record: logging.LogRecord) -> None:
         message = shown(record.getMessage(), _LONGEST_WARNING)
-        if message not in self._said and len(self._said) < _MOST_WARNINGS:
+        if message in self._said or len(self._said) == _MOST_WARNINGS:
+            self.more += 1
+        else:
             self._said.add(message)
             self._screen.warn(message)
+
+
+@contextlib.contextmanager
+def warnings_shown(screen: Screen) -> Iterator[None]:
+    """Show what the package warns of, and at last how many more warnings there were."""
+    logger, handler = logging.getLogger("spead_tutorial"), _ToScreen(screen)
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+        if handler.more:
+            screen.warn(f"… and {handler.more} more warning{'s' * (handler.more > 1)}")
 
 
 # ---- The account ----

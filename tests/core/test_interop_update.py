@@ -203,6 +203,25 @@ def test_values_and_descriptors_of_nothing_are_left_out_and_said(descriptor, wor
     assert 7 in group
 
 
+@pytest.mark.parametrize("what", ["values", "descriptors", "surplus"])
+def test_what_strangers_have_logged_is_ten_warnings_and_then_how_many_there_were(what, caplog):
+    heaps = {
+        "values": lambda n: heap_of([], [value(b"a", 0x1000 + n)]),
+        "descriptors": lambda n: heap_of([described(name=b"")], []),
+        "surplus": lambda n: heap_of([described(name=b"%d" % n, shape=[])], [value(b"ab")]),
+    }
+    group = spead_tutorial.ItemGroup()
+    with caplog.at_level(logging.WARNING):
+        for n in range(5000):
+            group.update(heaps[what](n))
+    *first, last = caplog.messages
+    assert len(first) < 20
+    assert last.endswith("; so far this group has warned 2816 times")
+    other = spead_tutorial.ItemGroup()
+    other.update(heaps[what](0))
+    assert caplog.messages[-1] == first[0]
+
+
 def test_an_item_that_is_described_as_before_stays_and_another_replaces_it():
     group = spead_tutorial.ItemGroup()
     group.update(heap_of([described()], [value(b"a")]))

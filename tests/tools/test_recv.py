@@ -4,6 +4,7 @@
 import errno
 import itertools
 import json
+import logging
 import os
 import re
 import signal
@@ -149,6 +150,58 @@ def test_heaps_that_come_fast_or_are_only_counted_are_a_line_for_each_window(
     assert "heap 1" not in out
     assert ("described" in out) is (options == ())
     assert WHOLE.search(out)
+
+
+def described_anew(n: int) -> list[list[bytes]]:
+    """Packets of heaps each of which describes an item in another way."""
+    heaps = []
+    for i in range(n):
+        made = send.ItemGroup()
+        made.add_item(0x3300, "samples", f"{i}", (1,), np.int8, value=np.zeros(1, np.int8))
+        heaps.append(made.get_heap("all", "none"))
+    return packets(*heaps, group().get_end())
+
+
+def test_of_descriptors_that_go_on_changing_some_are_shown_and_how_many_more_there_were(
+    said, monkeypatch
+):
+    monkeypatch.setattr(command, "_WINDOW_S", 3600.0)
+    monkeypatch.setattr(command.News, "FIRST", 20)
+    out = said(flat(described_anew(200)))
+    about = [line for line in out.splitlines() if re.match("(described|changed): ", line)]
+    assert len(about) == 20 + command.Pace.FEW
+    assert f"\n… and {200 - len(about)} more lines about descriptors\n" in out
+
+
+def test_a_long_stream_of_changes_is_a_few_lines_for_each_window(said, monkeypatch):
+    monkeypatch.setattr(command, "_WINDOW_S", 0.0)
+    monkeypatch.setattr(command.News, "FIRST", 0)
+    monkeypatch.setattr(command.Pace, "FEW", 0)
+    out = said(flat(described_anew(50)))
+    assert "changed:" not in out
+    more = re.findall(r"(?m)^… and (\d+) more lines? about descriptors$", out)
+    assert sum(map(int, more)) == 50
+
+
+def test_heaps_of_very_many_values_come_fast_too(said, monkeypatch):
+    monkeypatch.setattr(command, "_WINDOW_S", 3600.0)
+    monkeypatch.setattr(command.Pace, "MANY", 5)
+    out = said(flat(whole(4)))
+    assert re.findall(r"(?m)^heap (\d+): 2 items$", out) == ["1", "2"]
+
+
+def test_warnings_are_each_said_once_and_at_last_how_many_more_there_were(monkeypatch, capsys):
+    monkeypatch.setattr(command, "_MOST_WARNINGS", 3)
+    logger = logging.getLogger("spead_tutorial.recv")
+    with command.warnings_shown(command.Screen(is_quiet=False)):
+        for n in (1, 1, 2, 3, 4, 4, 5):
+            logger.warning("fault %d", n)
+    *said, more = capsys.readouterr().err.splitlines()
+    assert said == [f"spead-tutorial: fault {n}" for n in (1, 2, 3)]
+    assert more == "spead-tutorial: … and 4 more warnings"
+    with command.warnings_shown(command.Screen(is_quiet=False)):
+        logger.warning("fault 1")
+    assert capsys.readouterr().err == "spead-tutorial: fault 1\n"
 
 
 # ---- What does not ----
