@@ -97,13 +97,13 @@ spt_fault spti_received_packet_size(const uint8_t *bytes, size_t n_bytes, uint64
     spt_received_packet p;
     *size = SPTI_POINTER;
     if (n_bytes < SPTI_POINTER)
-        return SPT_FAULT_NONE;
+        return SPT_FAULT_POINTERS;
     spt_fault fault = read_header(&p, bytes, n_bytes);
     if (fault != SPT_FAULT_NONE && fault != SPT_FAULT_POINTERS)
         return fault;
     *size = SPTI_POINTER * (1 + p.n_pointers);
-    if (fault == SPT_FAULT_POINTERS)
-        return SPT_FAULT_NONE; /* not all of them are there yet */
+    if (fault != SPT_FAULT_NONE)
+        return fault;
     said all = read_items(&p);
     *size += all.payload_length;
     return (all.found & 1U << SPT_ID_PAYLOAD_LENGTH) != 0 ? SPT_FAULT_NONE : SPT_FAULT_MISSING;

@@ -5,8 +5,9 @@
 
 #include "spead_tutorial/spt_recv.h"
 
-/* How many bytes a packet has, of which there are so many: or at least, where that is more. A fault
- * where nobody can know. */
+/* How many bytes a packet has, of which there are so many. SPT_FAULT_POINTERS where not all of its
+ * item pointers are there: bytes up to the end of what has to be there next. Another fault where it
+ * does not say. */
 spt_fault spti_received_packet_size(const uint8_t *bytes, size_t n_bytes, uint64_t *size);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Owns packets that come through a TCP connection, one after the other: the first one that a socket
- * that listens is asked for, and no second. Where a packet ends only it can say: behind one that
- * does not, no other can be found.
+ * that listens is asked for, and no second. Where a packet ends only it can say: one that is too
+ * long is passed over; behind one that does not say, no other can be found.
  *
  * What is waited for is first the one socket, and then the other: the descriptor is an epoll set
  * that has either.
@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 enum {
-    ROOM = 262144, /* bytes that are read at once, */
-    SMALLEST = 8,  /* and that a packet has at least */
+    ROOM = 524288, /* bytes that are read at once: as many as the item pointers that fit a packet */
+    SMALLEST = 8,  /* that a packet has at least */
     /* A sender whose machine is gone is given up after a minute: */
     IDLE_S = 30,
     BETWEEN_S = 10,
@@ -35,6 +35,7 @@ typedef struct tcp_source {
     size_t max_size;           /* of a packet */
     size_t room, begin, end;   /* of what was read, and not taken */
     uint64_t needed;           /* bytes, before it is worth looking again */
+    uint64_t passing;          /* bytes up to the next packet */
     spt_receive_stats stats;
     uint8_t *memory;
 } tcp_source;
@@ -46,23 +47,33 @@ static size_t n_there(const tcp_source *s)
     return s->end - s->begin;
 }
 
-/* Find the next packet, of which the size is 0 where not all of it is there. */
-static spt_fault measure(tcp_source *s, size_t *size)
+/* Let go of what was taken, or is too long, as far as it is there; false where it is not all. */
+static bool pass(tcp_source *s)
+{
+    size_t n = s->passing < n_there(s) ? (size_t)s->passing : n_there(s);
+    s->begin += n;
+    s->passing -= n;
+    return s->passing == 0;
+}
+
+/* Find the next packet, of which the size is 0 where not all of it is there. One that is too long
+ * is found once it has said so. */
+static spt_fault measure(tcp_source *s, uint64_t *size)
 {
     *size = 0;
     if (n_there(s) < s->needed)
         return SPT_FAULT_NONE;
     spt_fault fault = spti_received_packet_size(s->memory + s->begin, n_there(s), &s->needed);
-    if (fault == SPT_FAULT_NONE && s->needed > s->max_size)
-        fault = SPT_FAULT_SURPLUS;
-    if (fault == SPT_FAULT_NONE && s->needed <= n_there(s))
-        *size = (size_t)s->needed;
+    if (fault == SPT_FAULT_POINTERS)
+        return SPT_FAULT_NONE;
+    if (fault == SPT_FAULT_NONE && (s->needed <= n_there(s) || s->needed > s->max_size))
+        *size = s->needed;
     return fault;
 }
 
-static void took(tcp_source *s, size_t n_packets, size_t n_bytes)
+static void took(tcp_source *s, size_t n_packets, uint64_t n_bytes)
 {
-    s->begin += n_bytes;
+    s->passing = n_bytes;
     s->needed = SMALLEST;
     s->stats.datagrams += n_packets;
 }
@@ -86,10 +97,10 @@ static bool take_expected(tcp_source *s, spti_intake *in)
 /* Take what is there as a whole; false where something has to wait, or it has ended. */
 static bool take_packets(tcp_source *s, spti_intake *in)
 {
-    for (;;) {
+    while (pass(s)) {
         if (take_expected(s, in))
             continue;
-        size_t size;
+        uint64_t size;
         spt_fault fault = measure(s, &size);
         if (fault != SPT_FAULT_NONE) {
             s->begin = s->end;
@@ -101,10 +112,14 @@ static bool take_packets(tcp_source *s, spti_intake *in)
             return true;
         const uint8_t *packet = s->memory + s->begin;
         took(s, 1, size);
-        (void)spti_intake_take(in, packet, size, true, 0);
+        if (size > s->max_size)
+            spti_intake_malformed(in, SPT_FAULT_SURPLUS);
+        else
+            (void)spti_intake_take(in, packet, (size_t)size, true, 0);
         if (!spti_intake_go_on(in))
             return false;
     }
+    return true;
 }
 
 /* ---- Sockets --------------------------------------------------------------------------------- */
@@ -211,8 +226,9 @@ static void close_sockets(tcp_source *s)
 static size_t tcp_leave(spti_source *source)
 {
     tcp_source *s = (tcp_source *)source;
-    size_t size, n = 0;
-    for (; measure(s, &size) == SPT_FAULT_NONE && size > 0; n++)
+    uint64_t size;
+    size_t n = 0;
+    for (; pass(s) && measure(s, &size) == SPT_FAULT_NONE && size > 0; n++)
         took(s, 1, size);
     s->begin = s->end;
     close_sockets(s);

@@ -72,10 +72,15 @@ static void put(const void *bytes, size_t n)
 }
 
 /* A packet that is a heap. */
+static void make_one_of(uint64_t cnt, size_t n_bytes)
+{
+    make_part(&packet, cnt, (int64_t)n_bytes, 0, n_bytes);
+    make_end_of(&packet, cnt, 0, n_bytes);
+}
+
 static void make_one(uint64_t cnt)
 {
-    make_part(&packet, cnt, PAYLOAD, 0, PAYLOAD);
-    make_end_of(&packet, cnt, 0, PAYLOAD);
+    make_one_of(cnt, PAYLOAD);
 }
 
 static void put_one(uint64_t cnt)
@@ -227,15 +232,153 @@ TEST(behind_what_does_not_say_how_long_it_is_nothing_is_looked_for)
 {
     check_end("not a packet", 12, SPT_FAULT_HEADER);
     check_end("S\4\0\10\0\0\0\0", 8, SPT_FAULT_FLAVOUR);
-    check_end("S\4\3\5\0\0\377\377", 8, SPT_FAULT_SURPLUS); /* of its pointers alone */
     static made_packet bad;
     make_begin(&bad, 40);
     make_add(&bad, true, 1, 1);
     make_end(&bad, value, 0);
     check_end(bad.bytes, bad.size, SPT_FAULT_MISSING);
-    make_part(&bad, 2, 1 << 20, 0, 2001 - 40); /* of which nothing but the header comes */
-    make_end(&bad, value, 0);
-    check_end(bad.bytes, bad.size, SPT_FAULT_SURPLUS);
+    static uint8_t pointers[8 + 8 * 0xffff]; /* as many as there can be, none of the length */
+    memcpy(pointers, "S\4\3\5\0\0\377\377", 8);
+    check_end(pointers, sizeof(pointers), SPT_FAULT_MISSING);
+}
+
+/* ---- Packets that are too long --------------------------------------------------------------- */
+
+enum { MAX_SIZE = 120, SMALL = 40 }; /* bytes of a packet, and of a small one's payload */
+
+static made_series series;
+static size_t n_good; /* of its packets, which are heaps; the others are too long */
+
+static void add_sized(uint64_t cnt, size_t n_pointers, size_t n_bytes)
+{
+    make_part(&packet, cnt, (int64_t)n_bytes, 0, n_bytes);
+    for (size_t i = 0; i < n_pointers; i++)
+        make_add(&packet, false, 0x2000 + i, 0);
+    make_end_of(&packet, cnt, 0, n_bytes);
+    n_good += packet.size <= MAX_SIZE;
+    series_add(&series, &packet);
+}
+
+/* All kinds of them, before, between and after others; some are all but packets inside. */
+static void make_too_long(void)
+{
+    series.n = n_good = 0;
+    add_sized(1, 0, MAX_SIZE + 1);
+    add_sized(2, 0, SMALL);
+    add_sized(3, 0, MAX_SIZE - 40 + 1);
+    add_sized(4, 0, 3 * MAX_SIZE);
+    add_sized(5, 0, MAX_SIZE - 40);
+    add_sized(6, MAX_SIZE / 8, SMALL); /* of its pointers alone */
+    add_sized(7, MAX_SIZE / 8, 0);
+    add_sized(8, 0, SMALL);
+    made_packet inside = packet;
+    make_part(&packet, 9, MAX_SIZE, 0, MAX_SIZE);
+    make_end(&packet, inside.bytes, MAX_SIZE);
+    series_add(&series, &packet);
+    add_sized(10, 0, SMALL);
+}
+
+/* Send in pieces of at most so many bytes: without a thread, each is read before the next is sent.
+ * Returns how many heaps there were. */
+static uint64_t put_in_pieces(const uint8_t *bytes, size_t size, uint64_t longest, uint64_t *state)
+{
+    uint64_t n_heaps = 0;
+    for (size_t at = 0, n; at < size; at += n) {
+        n = 1 + draw(state, longest);
+        n = n < size - at ? n : size - at;
+        put(bytes + at, n);
+        spt_received_heap *got;
+        for (; spt_recv_stream_get(receiver, 0, &got) == SPT_OK; n_heaps++) {
+            check_payload(got);
+            spt_recv_stream_return(receiver, got);
+        }
+    }
+    return n_heaps;
+}
+
+/* Send the series, and check what becomes of it. */
+static void check_series(uint64_t longest, uint64_t *state)
+{
+    end();
+    begin(1);
+    other = connect_as(SOCK_STREAM, begin_receiver(MAX_SIZE));
+    size_t size = series.at[series.n];
+    uint64_t n_heaps = put_in_pieces(series.bytes, size, longest, state);
+    end_fd(&other);
+    n_heaps += take_all_heaps(receiver);
+    spt_recv_stats stats = stats_of(receiver);
+    CHECK_EQUAL(n_heaps, n_good, stats.account.packets, series.n, stats.sys_errno, 0,
+                stats.account.faults[SPT_FAULT_SURPLUS], series.n - n_good, stats.sockets.bytes,
+                size, stats.sockets.datagrams, series.n);
+}
+
+TEST(packets_that_are_too_long_are_passed_over_however_they_are_cut)
+{
+    uint64_t state = 1;
+    make_too_long();
+    CHECK(n_good == 4 && series.n == 10);
+    check_series(1, &state); /* wherever two bytes meet */
+    for (uint64_t i = 0; i < 40; i++)
+        check_series(1 + draw(&state, 2 * MAX_SIZE << i % 4), &state);
+}
+
+TEST(a_packet_that_is_too_long_is_counted_at_once_and_once_though_its_end_never_comes)
+{
+    static const uint64_t claims[] = {MAX_SIZE, UINT64_C(1) << 39, (UINT64_C(1) << 47) + 1};
+    static uint8_t some[1 << 20];
+    uint64_t state = 1;
+    for (size_t i = 0; i < LENGTH(claims); i++) {
+        end();
+        begin(1);
+        other = connect_as(SOCK_STREAM, begin_receiver(MAX_SIZE));
+        make_part_as(&packet, 48, 1, (int64_t)claims[i], 0, claims[i]);
+        make_end(&packet, value, 0);
+        put(packet.bytes, packet.size);
+        while (stats_of(receiver).account.packets == 0)
+            CHECK_EQUAL(get_none_of(receiver, 1000000), SPT_PENDING);
+        size_t n = i == 0 ? MAX_SIZE - 1 : sizeof(some);
+        CHECK_EQUAL(put_in_pieces(some, n, 1 << 16, &state), 0);
+        end_fd(&other);
+        CHECK_EQUAL(take_all_heaps(receiver), 0);
+        spt_recv_stats stats = stats_of(receiver);
+        CHECK_EQUAL(stats.account.packets, 1, stats.account.faults[SPT_FAULT_SURPLUS], 1,
+                    stats.sys_errno, 0, stats.sockets.bytes, packet.size + n);
+    }
+}
+
+TEST(a_packet_of_more_pointers_than_max_size_has_room_for_is_passed_over)
+{
+    static uint8_t bytes[8 + 8 * 0xffff + SMALL];
+    uint64_t state = 1;
+    begin(1);
+    other = connect_as(SOCK_STREAM, begin_receiver(MAX_SIZE));
+    memcpy(bytes, "S\4\3\5\0\0\377\377", 8); /* padding, and as the last one the length */
+    make_put(bytes + 8 * 0xffff, make_immediate(40, 4, SMALL), 8);
+    uint64_t n_heaps = put_in_pieces(bytes, sizeof(bytes), 1 << 16, &state);
+    make_one_of(1, SMALL);
+    put(packet.bytes, packet.size);
+    end_fd(&other);
+    CHECK_EQUAL(n_heaps + take_all_heaps(receiver), 1);
+    spt_recv_stats stats = stats_of(receiver);
+    CHECK_EQUAL(stats.account.packets, 2, stats.account.faults[SPT_FAULT_SURPLUS], 1);
+}
+
+TEST(packets_behind_one_that_ends_the_stream_are_counted_though_they_are_too_long)
+{
+    begin(1);
+    other = connect_as(SOCK_STREAM, begin_receiver(MAX_SIZE));
+    series.n = n_good = 0;
+    make_part(&packet, 1, 0, 0, 0);
+    make_add(&packet, true, 6, 2); /* stop */
+    make_end(&packet, value, 0);
+    series_add(&series, &packet);
+    add_sized(2, 0, 3 * MAX_SIZE);
+    add_sized(3, 0, SMALL);
+    add_sized(4, 0, 3 * MAX_SIZE);
+    put(series.bytes, series.at[series.n] - 1);
+    CHECK_EQUAL(take_all_heaps(receiver), 0);
+    CHECK_EQUAL(stats_of(receiver).account.packets, 1);
+    CHECK(pool != NULL || stats_of(receiver).after_end == 3);
 }
 
 TEST(a_malformed_packet_that_says_how_long_it_is_is_passed_over)

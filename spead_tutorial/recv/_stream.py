@@ -234,10 +234,10 @@ class Readers(ReceiveStream):
             - ``acceptor, max_size=65536``: take a connection from a TCP socket that listens. It is
               duplicated, stays yours, and may be closed; its ``accept`` does not wait any more.
 
-            ``max_size`` is how many bytes a packet has at most. Behind a longer one, or one that
-            does not say how long it is, no other can be found: it is counted as malformed, and the
-            stream ends, which is logged. ``buffer_size`` is asked of the system for the socket's
-            buffer, in bytes; 0 leaves what it has.
+            ``max_size`` is how many bytes a packet has at most; a longer one is counted as
+            malformed, and passed over. Behind one that does not say how long it is no other can be
+            found: the stream ends, which is logged. ``buffer_size`` is asked of the system for the
+            socket's buffer, in bytes; 0 leaves what it has.
 
         Raises
         ------
@@ -296,7 +296,7 @@ class Readers(ReceiveStream):
         if self._unsaid("sys_errno", counts):
             why = os.strerror(counts["sys_errno"])
             if counts["sys_errno"] == errno.EPROTO:
-                why = "a packet over TCP did not say how long it is, or was longer than max_size"
+                why = "a packet over TCP does not say how long it is, so no other can be found"
             failed = f"a socket failed, which ended the stream: {why}"
             _log.error("%s", counts["failure"] or failed)
 

@@ -10,6 +10,7 @@ import sys
 
 import click
 
+from spead_tutorial._shown import shown
 from spead_tutorial.lab import KINDS, Lab, LabProcess, sink_path
 from spead_tutorial.lab.process import end_interrupted
 

@@ -92,7 +92,7 @@ def test_what_cannot_be_found_behind_a_broken_packet_is_said(own_threads, caplog
         sender.sendall(b"GET / HTTP/1.1\r\n\r\n")
         with caplog.at_level(logging.ERROR):
             assert list(stream) == []
-    assert "a packet over TCP did not say how long it is" in caplog.text
+    assert "a packet over TCP does not say how long it is" in caplog.text
     assert stream.stats.malformed_header == 1
 
 

@@ -5,6 +5,7 @@ import asyncio
 import contextlib
 import itertools
 import socket
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -134,3 +135,23 @@ async def test_an_instrument_is_tested_over_tcp(sockets, sender, receiver):
         test.collect_by_tcp(after),
     )
     check_unit_test(got)
+
+
+@mixes
+def test_a_packet_longer_than_the_receiver_takes_costs_only_its_heap(sockets, sender, receiver):
+    package, recv = import_module(sender), import_module(f"{receiver}.recv")
+    send = import_module(f"{sender}.send")
+    accepting = sockets(acceptor)
+    stream = recv.Stream(import_module(receiver).ThreadPool())
+    stream.add_tcp_reader(accepting, max_size=2000)
+    config = send.StreamConfig(max_packet_size=65536)
+    connection = send.TcpStream(package.ThreadPool(), [accepting.getsockname()], config)
+    for size in (1000, 9000, 1000, 1000):
+        heap = send.Heap()
+        values = np.ones(size, np.int8)
+        heap.add_item(package.Item(0x1600, "values", "", values.shape, values.dtype, value=values))
+        assert connection.send_heap(heap) > size
+    del connection
+    assert [heap.cnt for heap in stream] == [1, 3, 4]
+    if receiver == "spead_tutorial":
+        assert (stream.stats.packets_received, stream.stats.malformed_surplus) == (4, 1)

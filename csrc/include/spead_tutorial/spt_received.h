@@ -23,7 +23,7 @@ extern "C" {
     X(SPT_FAULT_MISSING, 4, "it lacks its heap count, or its payload's offset or length")          \
     X(SPT_FAULT_PAYLOAD, 5, "it is too short for its payload")                                     \
     X(SPT_FAULT_BEYOND, 6, "its payload, or an item, lies beyond the end of its heap")             \
-    X(SPT_FAULT_SURPLUS, 7, "it is longer than it says")
+    X(SPT_FAULT_SURPLUS, 7, "it is longer than it says, or than is taken")
 
 /** What is wrong with a packet by itself: one of :c:macro:`SPT_FAULT_LIST`. */
 typedef enum spt_fault {
@@ -75,7 +75,7 @@ typedef struct spt_received_packet {
  * :param bytes: Where it begins; borrowed for as long as ``packet`` is used.
  * :param n_bytes: How many bytes there are; what follows the packet is not looked at.
  * :return: What is wrong with it. :c:enumerator:`SPT_FAULT_SURPLUS` is for callers to find: a
- *     datagram that is longer than ``packet->size``.
+ *     datagram that is longer than ``packet->size``, or a packet that is longer than they take.
  */
 SPT_API SPT_MUST_CHECK spt_fault spt_received_packet_parse(spt_received_packet *packet,
                                                            const void *bytes, size_t n_bytes);

@@ -144,9 +144,10 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *st
 
 /**
  * Receive from the first TCP connection that a port is asked for; there is no second. The stream
- * ends with it, and the connection with the stream. Behind a packet that is larger than
- * ``max_size``, or does not say how long it is, no other can be found: it is counted as malformed,
- * and the stream ends with the error ``EPROTO``. So is one in whose midst the connection ends.
+ * ends with it, and the connection with the stream. A packet that is longer than ``max_size`` is
+ * counted as malformed as soon as it has said so, and passed over. Behind one that does not say how
+ * long it is no other can be found: the stream ends with the error ``EPROTO``. A packet in whose
+ * midst the connection ends is also malformed.
  *
  * :param endpoint: The address to listen on, one of this machine's or ``""`` for any, of IPv4 and
  *     IPv6; and the port, 0 for one that the system chooses.
