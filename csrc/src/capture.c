@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns files of captured frames, read through a buffer that holds the largest record. Files may be
- * damaged, or written to do damage: no length of them is believed. */
+/* Owns files of captured frames, read through a buffer that holds the largest frame that can be of
+ * use: what is longer goes through it piece by piece. Files may be damaged, or written to do
+ * damage: no length of them is believed. */
 #include "capture.h"
 
 #include "frame.h"
@@ -17,35 +18,42 @@
 enum {
     BUFFER = 1 << 20,
     MOST_BYTES = 1 << 18, /* of a frame: capture programs write no more */
-    MOST_INTERFACES = 256,
-    HEADER = 24, /* of a file */
-    RECORD = 16, /* before a frame */
+    MOST_INTERFACES = 1 << 16,
+    HEADER = 24,  /* of a file */
+    RECORD = 16,  /* before a frame */
+    TRAILER = 4,  /* after a block */
+    FEWEST = 256, /* interfaces that there is room for, once there is one */
 };
 
 /* Blocks of pcapng. */
 enum { INTERFACE = 1, PACKET = 2, SIMPLE_PACKET = 3, ENHANCED_PACKET = 6, SECTION = 0x0a0d0d0a };
 
+typedef struct interface {
+    uint16_t link;
+    uint32_t most_bytes; /* that frames were cut to; 0: they were not */
+} interface;
+
 struct spti_capture {
     char path[80];
     int fd;
     bool is_swapped, is_ng;
-    uint64_t offset; /* of the buffer, in the file */
-    size_t at, end;  /* in the buffer: what comes next, and where that ends */
-    size_t n_interfaces;
-    struct {
-        unsigned link;
-        size_t most_bytes; /* that frames were cut to */
-    } interfaces[MOST_INTERFACES];
+    uint64_t begin;   /* of what is looked at, in the file */
+    uint64_t offset;  /* of the buffer, likewise */
+    size_t at, end;   /* in the buffer: what comes next, and where that ends */
+    size_t passing;   /* bytes up to what is looked at next, which need not be in the buffer yet */
+    uint32_t trailer; /* that has to be there then; 0: none */
+    size_t n_interfaces, room;
+    interface *interfaces;
     uint8_t buffer[BUFFER];
 };
 
 static spt_status damaged(const spti_capture *c, spt_error *err, const char *how)
 {
     return spti_fail(err, SPT_ERR_ARGUMENT, "the capture %s is damaged at byte %llu: %s", c->path,
-                     (unsigned long long)(c->offset + c->at), how);
+                     (unsigned long long)c->begin, how);
 }
 
-/* Have so many bytes, or SPT_DONE where the file has ended before them. */
+/* Have so many bytes, or SPT_DONE where the file has ended before them, and not in the midst. */
 static spt_status need(spti_capture *c, size_t n, spt_error *err)
 {
     if (c->end - c->at >= n)
@@ -62,7 +70,9 @@ static spt_status need(spti_capture *c, size_t n, spt_error *err)
             return spti_fail_errno(err, "cannot read the capture %s at byte %llu", c->path,
                                    (unsigned long long)(c->offset + c->end));
         if (got == 0)
-            return c->end == 0 ? SPT_DONE : damaged(c, err, "the file ends in the midst of this");
+            return c->offset + c->end == c->begin
+                       ? SPT_DONE
+                       : damaged(c, err, "the file ends in the midst of this");
         c->end += (size_t)got;
     }
     return SPT_OK;
@@ -82,6 +92,49 @@ static uint32_t get16(const spti_capture *c, size_t at)
     return c->is_swapped ? bswap_16(value) : value;
 }
 
+/* Give the next frames an interface. */
+static spt_status add_interface(spti_capture *c, unsigned link, uint32_t most_bytes, spt_error *err)
+{
+    if (c->n_interfaces == MOST_INTERFACES)
+        return spti_fail(
+            err, SPT_ERR_ARGUMENT,
+            "cannot read the capture %s from byte %llu on: a section has %d interfaces "
+            "at most",
+            c->path, (unsigned long long)c->begin, MOST_INTERFACES);
+    if (c->n_interfaces == c->room) {
+        size_t room = c->room == 0 ? FEWEST : 2 * c->room;
+        interface *more = realloc(c->interfaces, room * sizeof(*more));
+        if (more == NULL)
+            return spti_fail(err, SPT_ERR_MEMORY, "no memory for the interfaces of the capture %s",
+                             c->path);
+        c->interfaces = more;
+        c->room = room;
+    }
+    c->interfaces[c->n_interfaces++] = (interface){(uint16_t)link, most_bytes};
+    return SPT_OK;
+}
+
+/* Go on behind what was looked at last: SPT_PENDING where more of it has to be read yet. */
+static spt_status pass(spti_capture *c, spt_error *err)
+{
+    size_t there = c->end - c->at, n = c->passing < there ? c->passing : there;
+    c->at += n;
+    c->passing -= n;
+    if (c->passing > 0) {
+        SPTI_TRY(need(c, c->passing < BUFFER ? c->passing : BUFFER, err));
+        return SPT_PENDING;
+    }
+    if (c->trailer > 0) {
+        SPTI_TRY(need(c, TRAILER, err));
+        if (get32(c, 0) != c->trailer)
+            return damaged(c, err, "the block says two lengths");
+        c->at += TRAILER;
+        c->trailer = 0;
+    }
+    c->begin = c->offset + c->at;
+    return SPT_OK;
+}
+
 /* ---- pcap ------------------------------------------------------------------------------------ */
 
 static spt_status next_record(spti_capture *c, spti_captured *frame, spt_error *err)
@@ -92,7 +145,7 @@ static spt_status next_record(spti_capture *c, spti_captured *frame, spt_error *
         return damaged(c, err, "no frame is so long");
     SPTI_TRY(need(c, RECORD + n, err));
     *frame = (spti_captured){c->interfaces[0].link, c->buffer + c->at + RECORD, n};
-    c->at += RECORD + n;
+    c->passing = RECORD + n;
     return SPT_OK;
 }
 
@@ -107,13 +160,11 @@ static spt_status begin_section(spti_capture *c, spt_error *err)
     return get32(c, 8) == 0x1a2b3c4d ? SPT_OK : damaged(c, err, "its byte order is none");
 }
 
-static spt_status add_interface(spti_capture *c, size_t size, spt_error *err)
+static spt_status describe_interface(spti_capture *c, size_t size, spt_error *err)
 {
-    if (size < 20 || c->n_interfaces == MOST_INTERFACES)
-        return damaged(c, err, size < 20 ? "this block is too short" : "it has 256 interfaces");
-    size_t most_bytes = get32(c, 12);
-    c->interfaces[c->n_interfaces].link = get16(c, 8);
-    c->interfaces[c->n_interfaces++].most_bytes = most_bytes > 0 ? most_bytes : MOST_BYTES;
+    if (size < 20)
+        return damaged(c, err, "this block is too short");
+    SPTI_TRY(add_interface(c, get16(c, 8), get32(c, 12), err));
     return SPT_PENDING;
 }
 
@@ -122,19 +173,18 @@ static spt_status find_frame(spti_capture *c, uint32_t type, size_t size, spti_c
 {
     bool simple = type == SIMPLE_PACKET;
     size_t header = simple ? 12 : 28;
-    if (size < header + 4)
+    if (size < header + TRAILER)
         return damaged(c, err, "this block is too short");
-    size_t interface = simple ? 0 : type == PACKET ? get16(c, 8) : get32(c, 8);
-    if (interface >= c->n_interfaces)
+    size_t number = simple ? 0 : type == PACKET ? get16(c, 8) : get32(c, 8);
+    if (number >= c->n_interfaces)
         return damaged(c, err, "it has no such interface");
-    size_t n = get32(c, simple ? 8 : 20), room = size - header - 4;
-    if (simple) { /* it says how long the frame was before it was cut */
-        size_t most = c->interfaces[0].most_bytes;
-        n = n < most ? n : most;
-    }
-    if (n > room)
+    size_t n = get32(c, simple ? 8 : 20), most = c->interfaces[number].most_bytes;
+    if (simple && most > 0 && n > most) /* it says how long the frame was before it was cut */
+        n = most;
+    if (n > size - header - TRAILER)
         return damaged(c, err, "the frame is longer than its block");
-    *frame = (spti_captured){c->interfaces[interface].link, c->buffer + c->at + header, n};
+    n = n < MOST_BYTES ? n : MOST_BYTES; /* no datagram is so long: what is behind it is not */
+    *frame = (spti_captured){c->interfaces[number].link, c->buffer + c->at + header, n};
     return SPT_OK;
 }
 
@@ -143,7 +193,7 @@ static spt_status look_into(spti_capture *c, uint32_t type, size_t size, spti_ca
 {
     switch (type) {
     case INTERFACE:
-        return add_interface(c, size, err);
+        return describe_interface(c, size, err);
     case PACKET:
     case SIMPLE_PACKET:
     case ENHANCED_PACKET:
@@ -160,19 +210,20 @@ static spt_status next_block(spti_capture *c, spti_captured *frame, spt_error *e
     if (type == SECTION)
         SPTI_TRY(begin_section(c, err));
     size_t size = get32(c, 4);
-    if (size < 12 || size % 4 != 0 || size > BUFFER)
-        return damaged(c, err, "no block is so long");
-    SPTI_TRY(need(c, size, err));
-    if (get32(c, size - 4) != size)
+    bool fits = size <= BUFFER;
+    if (size < 12 || size % 4 != 0)
+        return damaged(c, err, "no block has such a length");
+    SPTI_TRY(need(c, fits ? size : BUFFER, err));
+    if (fits && get32(c, size - TRAILER) != size)
         return damaged(c, err, "the block says two lengths");
-    spt_status status = look_into(c, type, size, frame, err);
-    if (status >= 0) /* an error is of the block, and stays there */
-        c->at += size;
-    return status;
+    c->passing = fits ? size : size - TRAILER;
+    c->trailer = fits ? 0 : (uint32_t)size;
+    return look_into(c, type, size, frame, err);
 }
 
 spt_status spti_capture_next(spti_capture *c, spti_captured *frame, spt_error *err)
 {
+    SPTI_TRY(pass(c, err));
     return c->is_ng ? next_block(c, frame, err) : next_record(c, frame, err);
 }
 
@@ -197,14 +248,14 @@ static spt_status read_header(spti_capture *c, spt_error *err)
         return spti_fail(err, SPT_ERR_ARGUMENT,
                          "%s is no capture: tcpdump -w FILE writes one, as pcap or pcapng",
                          c->path);
-    c->interfaces[0].link = get32(c, 20) & 0xffff; /* what is above is of checksums */
-    c->at += HEADER;
-    if (spti_link_is_known(c->interfaces[0].link))
-        return SPT_OK;
+    unsigned link = get32(c, 20) & 0xffff; /* what is above is of checksums */
+    c->passing = HEADER;
+    if (spti_link_is_known(link))
+        return add_interface(c, link, 0, err);
     return spti_fail(err, SPT_ERR_ARGUMENT,
                      "the capture %s is of frames of type %u: Ethernet (1), IP (101, 228, 229) and "
                      "Linux's cooked ones (113, 276) can be read",
-                     c->path, c->interfaces[0].link);
+                     c->path, link);
 }
 
 /* Not what may have to be waited for, as a pipe. */
@@ -238,5 +289,6 @@ void spti_capture_close(spti_capture *c)
 {
     if (c->fd >= 0)
         close(c->fd);
+    free(c->interfaces);
     free(c);
 }

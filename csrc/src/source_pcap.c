@@ -66,7 +66,8 @@ static void look_at(pcap_source *p, spti_intake *in, const spti_captured *captur
 static void fail(spti_intake *in, const spt_error *err)
 {
     (void)snprintf(in->stats.failure, sizeof(in->stats.failure), "%s", err->message);
-    spti_intake_fail(in, err->sys_errno != 0 ? err->sys_errno : EBADMSG);
+    int error = err->status == SPT_ERR_MEMORY ? ENOMEM : err->sys_errno;
+    spti_intake_fail(in, error != 0 ? error : EBADMSG);
 }
 
 static spti_wait pcap_read(spti_source *source, spti_intake *in)

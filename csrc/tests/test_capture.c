@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
-enum { ROOM = 1 << 16, PAYLOAD = 24, HEAPS = 3 };
+enum { ROOM = 1 << 23, PAYLOAD = 24, HEAPS = 3, BUFFER = 1 << 20 };
 
 /* ---- Captures -------------------------------------------------------------------------------- */
 
@@ -35,12 +35,26 @@ static void put(uint64_t number, size_t n)
     size += n;
 }
 
+static void put_interface(unsigned link, unsigned snaplen)
+{
+    put(1, 4), put(20, 4), put(link, 2), put(0, 2), put(snaplen, 4), put(20, 4);
+}
+
+/* A block of so many bytes, which are counted from one on. */
+static void put_block(uint32_t type, size_t n)
+{
+    put(type, 4), put(n, 4);
+    for (size_t i = 0; i < n - 12; i++)
+        file[size++] = (uint8_t)(1 + i);
+    put(n, 4);
+}
+
 /* The beginning of a section, and its interface. */
 static void put_section(unsigned link, unsigned snaplen)
 {
     put(0x0a0d0d0a, 4), put(28, 4), put(0x1a2b3c4d, 4), put(1, 2), put(0, 2);
     put(UINT64_MAX, 8), put(28, 4);
-    put(1, 4), put(20, 4), put(link, 2), put(0, 2), put(snaplen, 4), put(20, 4);
+    put_interface(link, snaplen);
 }
 
 static void begin_file(bool ng, bool little, uint32_t magic, unsigned link)
@@ -53,21 +67,35 @@ static void begin_file(bool ng, bool little, uint32_t magic, unsigned link)
     put_section(link, 0);
 }
 
+/* The frame, of which so many bytes were captured, in a block of pcapng: with bytes behind it, and
+ * options behind those. */
+static void put_frame_block(unsigned type, uint64_t interface, size_t n, size_t more,
+                            size_t options)
+{
+    size_t padded = (n + more + 3) / 4 * 4, begin = size;
+    size_t total = (type == 3 ? 16 : 32) + padded + options;
+    put(type, 4), put(total, 4);
+    if (type == 2)
+        put(interface, 2), put(0, 2), put(1, 8), put(n + more, 4);
+    else if (type == 6)
+        put(interface, 4), put(1, 8), put(n + more, 4);
+    put(more > 0 ? n + more : frame_size, 4);
+    memcpy(file + size, frame, n);
+    memset(file + size + n, 1, padded - n + options);
+    size = begin + total - 4;
+    put(total, 4);
+}
+
 /* The frame, of which so many bytes were captured. */
 static void put_frame(size_t n)
 {
-    if (!is_ng) {
-        put(1, 4), put(2, 4), put(n, 4), put(frame_size, 4);
-    } else {
-        size_t padded = (n + 3) / 4 * 4;
-        put(6, 4), put(32 + padded, 4), put(0, 4), put(1, 8), put(n, 4), put(frame_size, 4);
+    if (is_ng) {
+        put_frame_block(6, 0, n, 0, 0);
+        return;
     }
+    put(1, 4), put(2, 4), put(n, 4), put(frame_size, 4);
     memcpy(file + size, frame, n);
     size += n;
-    while (is_ng && size % 4 != 0)
-        file[size++] = 0;
-    if (is_ng)
-        put(32 + (n + 3) / 4 * 4, 4);
 }
 
 /* ---- Frames ---------------------------------------------------------------------------------- */
@@ -234,11 +262,81 @@ TEST(blocks_that_are_none_of_frames_are_passed_by_and_sections_have_interfaces_o
     is_little = false;
     put_section(1, 70); /* simple blocks have no more of a frame than the interface captures */
     put_heap(0, false, false, 8888, 2);
-    put(3, 4), put(16 + 72, 4), put(frame_size, 4);
-    memcpy(file + size, frame, 72);
-    size += 72;
-    put(16 + 72, 4);
+    put_frame_block(3, 0, 70, 0, 0);
     CHECK_EQUAL(heaps_of_file(""), 2, counts().frames, 3, counts().cut, 1);
+}
+
+TEST(blocks_without_frames_are_passed_over_whatever_their_size)
+{
+    static const uint32_t types[] = {4, 5, 10, 0xbad, 0x40000bad, 0x80000001};
+    static const size_t sizes[] = {12, 16, BUFFER - 4, BUFFER, BUFFER + 4, 3 * BUFFER + 8};
+    for (size_t i = 0; i < LENGTH(types); i++) {
+        begin_file(true, i % 2 == 0, 0, 1);
+        for (uint64_t cnt = 1; cnt <= LENGTH(sizes); cnt++) {
+            put_heap(0, false, false, 8888, cnt);
+            put_block(types[i], sizes[cnt - 1]);
+        }
+        CHECK_EQUAL(heaps_of_file(""), LENGTH(sizes), counts().frames, LENGTH(sizes));
+    }
+}
+
+TEST(a_large_block_that_is_cut_off_or_says_another_length_at_its_end_is_an_error_where_it_begins)
+{
+    static const size_t sizes[] = {BUFFER, BUFFER + 4, 2 * BUFFER + 100};
+    for (size_t i = 0; i < LENGTH(sizes); i++) {
+        char where[60];
+        begin_file(true, i % 2 == 0, 0, 1);
+        put_heap(0, false, false, 8888, 1);
+        (void)snprintf(where, sizeof(where), "at byte %zu: ", size);
+        size_t begin = size;
+        put_block(4, sizes[i]);
+        const size_t ends[] = {begin + 8, begin + BUFFER - 1, size - 4, size - 1};
+        for (size_t j = 0; j < LENGTH(ends); j++) {
+            CHECK(add_file(ends[j], "", NULL) == SPT_OK && check_heaps() == 1);
+            CHECK_WORDS(stats_of(receiver).failure, where);
+            CHECK_WORDS(stats_of(receiver).failure, "the file ends in the midst of this");
+        }
+        file[size - 3] ^= 1;
+        put_heap(0, false, false, 8888, 2);
+        CHECK_EQUAL(heaps_of_file(""), 1);
+        CHECK_WORDS(stats_of(receiver).failure, where);
+        CHECK_WORDS(stats_of(receiver).failure, "two lengths");
+    }
+}
+
+TEST(frames_and_options_are_as_long_as_they_like)
+{
+    for (unsigned little = 0; little < 2; little++) {
+        uint64_t n = 0;
+        begin_file(true, little, 0, 1);
+        for (size_t more = 1; more <= 2 * BUFFER; more *= 8) {
+            static const unsigned types[] = {2, 3, 6};
+            make_frame(0, false, false, 8888, ++n);
+            put_frame_block(types[n % 3], 0, frame_size, more, 0);
+            make_frame(0, false, false, 8888, ++n);
+            put_frame_block(n % 4 == 0 ? 2 : 6, 0, frame_size, 0, more / 4 * 4);
+        }
+        CHECK_EQUAL(heaps_of_file(""), n, counts().frames, n, counts().others, 0);
+    }
+}
+
+TEST(a_section_has_as_many_interfaces_as_it_likes_up_to_a_limit)
+{
+    enum { MOST = 1 << 16 };
+    static const unsigned counted[] = {1, 256, 257, 300, 5000, MOST};
+    begin_file(true, true, 0, 1);
+    for (uint64_t i = 0; i < LENGTH(counted); i++) {
+        size_t link = i % 2 == 0 ? 0 : 3; /* the last one is of another kind than the others */
+        put_section(1, 0);
+        for (unsigned j = 1; j < counted[i]; j++)
+            put_interface(j + 1 < counted[i] ? 1 : links[link].link, 0);
+        make_frame(counted[i] == 1 ? 0 : link, false, false, 8888, 1 + i);
+        put_frame_block(i % 2 == 0 ? 6 : 2, counted[i] - 1, frame_size, 0, 0);
+    }
+    CHECK_EQUAL(heaps_of_file(""), LENGTH(counted), counts().frames, LENGTH(counted));
+    put_interface(1, 0);
+    CHECK_EQUAL(heaps_of_file(""), LENGTH(counted));
+    CHECK_WORDS(stats_of(receiver).failure, "a section has 65536 interfaces at most");
 }
 
 TEST(datagrams_that_were_captured_before_they_were_segmented_are_taken_apart)
@@ -363,9 +461,15 @@ TEST(a_length_that_no_record_has_is_an_error_at_that_byte)
     CHECK_EQUAL(heaps_of_file(""), HEAPS - 1);
     CHECK_WORDS(stats_of(receiver).failure, "no frame is so long");
     last = make_small_file(true);
+    for (unsigned length = 0; length < 11; length++) {
+        file[last + 4] =
+            (uint8_t)(length < 8 ? length : length + 5); /* none, or no multiple of 4 */
+        CHECK_EQUAL(heaps_of_file(""), HEAPS - 1);
+        CHECK_WORDS(stats_of(receiver).failure, "no block has such a length");
+    }
     memset(file + last + 4, 0xfc, 4);
     CHECK_EQUAL(heaps_of_file(""), HEAPS - 1);
-    CHECK_WORDS(stats_of(receiver).failure, "no block is so long");
+    CHECK_WORDS(stats_of(receiver).failure, "the file ends");
 }
 
 TEST(a_file_is_read_in_turns_by_who_asks_for_heaps_and_by_a_thread)

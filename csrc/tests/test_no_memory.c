@@ -7,6 +7,8 @@
 #include "failing.h"
 #include "support.h"
 
+#include <sys/mman.h>
+
 enum { VALUES = 40, SIZE = 3000, HEAPS = 3, ROOM = 1 << 20, TRIES = 3 };
 
 /* Do it until there is memory for it, which is before long; each time that there is not is said. */
@@ -227,6 +229,26 @@ TEST_SHORT(what_comes_through_a_connection_is_whole_whichever_allocation_fails)
     REQUIRE(send(fd, wanted, n_wanted, 0) == (ssize_t)n_wanted);
     close(fd);
     get_all(stream);
+}
+
+TEST_SHORT(what_is_in_a_capture_of_many_interfaces_is_whole_whichever_allocation_fails)
+{
+    enum { MANY = 1000 };
+    static const uint32_t section[] = {0x0a0d0d0a, 28, 0x1a2b3c4d, 1, UINT32_MAX, UINT32_MAX, 28};
+    static const uint32_t interface[] = {1, 20, 1, 0, 20};
+    OWN(spt_recv_stream) stream = NULL;
+    OWN_FD int fd = memfd_create("capture", MFD_CLOEXEC);
+    char path[40];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    REQUIRE(write(fd, section, sizeof(section)) == sizeof(section));
+    for (int i = 0; i < MANY; i++)
+        REQUIRE(write(fd, interface, sizeof(interface)) == sizeof(interface));
+    MADE(stream, spt_recv_stream_create(NULL, RECV_CONFIG(), &err));
+    DONE(spt_recv_stream_add_udp_pcap(stream, path, "", &err));
+    CHECK_EQUAL(take_all_heaps(stream), 0);
+    spt_recv_stats stats = stats_of(stream);
+    CHECK(stats.sys_errno == 0 || (has_failed() && stats.sys_errno == ENOMEM));
+    CHECK((stats.sys_errno != 0) == (strstr(stats.failure, "no memory") != NULL));
 }
 
 static void refuse(spt_place_data *data, size_t size, void *user)

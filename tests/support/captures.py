@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Captures as tcpdump would write them: datagrams in frames of Ethernet, in a file of pcap."""
+"""Captures as other programs write them: datagrams in frames of Ethernet, in pcap or pcapng."""
 
 import struct
 from collections.abc import Iterable
@@ -21,3 +21,31 @@ def write(path: Path, frames: Iterable[bytes]) -> str:
     records = (struct.pack("<IIII", 0, 0, len(one), len(one)) + one for one in frames)
     path.write_bytes(header + b"".join(records))
     return str(path)
+
+
+# ---- pcapng ----
+
+
+def block(kind: int, body: bytes, order: str = "<") -> bytes:
+    """Return a block, with its two lengths around it."""
+    body += bytes(-len(body) % 4)
+    size = 12 + len(body)
+    return struct.pack(f"{order}II", kind, size) + body + struct.pack(f"{order}I", size)
+
+
+def section(n_interfaces: int = 1, order: str = "<", options: bytes = b"") -> bytes:
+    """Return the beginning of a section, and so many interfaces of Ethernet."""
+    header = struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1)
+    interface = struct.pack(f"{order}HHI", 1, 0, 0) + options
+    return block(0x0A0D0D0A, header, order) + n_interfaces * block(1, interface, order)
+
+
+def frame_block(one: bytes, kind: int = 6, interface: int = 0, order: str = "<") -> bytes:
+    """Return a frame in a block: enhanced (6), simple (3), or as it was once (2)."""
+    lengths = struct.pack(f"{order}II", len(one), len(one))
+    before = {
+        2: struct.pack(f"{order}HHII", interface, 0, 0, 0) + lengths,
+        3: lengths[:4],
+        6: struct.pack(f"{order}III", interface, 0, 0) + lengths,
+    }
+    return block(kind, before[kind] + one, order)

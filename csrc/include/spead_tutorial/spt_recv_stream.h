@@ -185,8 +185,10 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_inproc(spt_recv_stream *st
  * Receive the UDP datagrams that are in a capture, as a program such as tcpdump writes: a file of
  * pcap or pcapng, of frames of Ethernet (with VLANs or without), of Linux's cooked ones (``-i
  * any``), or of IP. Datagrams that were captured before they were segmented are taken apart.
- * Fragments are not put together. The stream ends with the file, or where that is damaged; then
- * ``failure`` of its counts says how, and at which byte. It is read through a buffer of 1 MiB.
+ * Fragments are not put together. Blocks of pcapng that hold no frame are passed over, whatever
+ * their size; a section has up to 65536 interfaces. The stream ends with the file, or where that is
+ * damaged; then ``failure`` of its counts says how, and at which byte. It is read through a buffer
+ * of 1 MiB.
  *
  * :param path: Of the file.
  * :param filter: Which datagrams: conditions of libpcap's language, ``port NUMBER`` and ``host
