@@ -144,14 +144,21 @@ def _sorted(datagrams: Iterable[bytes], packet_size: int) -> dict[int, list[wire
             packet = wire.parse(datagram)
         except wire.WireError as error:
             raise _FaultError(f"packet {number} of all is no SPEAD packet: {error}") from None
+        if packet.faults:
+            raise _FaultError(f"packet {number} of all is malformed: {packet.faults[0]}")
+        assert packet.heap_cnt is not None  # as nothing is wrong with it
         if len(datagram) > packet_size:
             place = f"heap {packet.heap_cnt}, byte {packet.payload_offset} of its payload"
             most = f"packets of {packet_size} bytes at most"
             raise _fault(place, most, f"one of {len(datagram)}")
         heaps[packet.heap_cnt].append(packet)
     for packets in heaps.values():
-        packets.sort(key=lambda packet: packet.payload_offset)
+        packets.sort(key=_offset)
     return heaps
+
+
+def _offset(packet: wire.Packet) -> int:
+    return packet.payload_offset or 0
 
 
 def _pointers(packets: Sequence[wire.Packet], id: int) -> list[wire.Pointer]:
@@ -188,7 +195,7 @@ def _check_heap(i: int, packets: Sequence[wire.Packet], wanted: Wanted) -> None:
     wrong = _wrong_sample(i, samples, wanted.random)
     if wrong is not None:
         at, value_wanted = wrong
-        number = sum(packet.payload_offset <= begin + at for packet in packets)
+        number = sum(_offset(packet) <= begin + at for packet in packets)
         raise _fault(f"{heap}, packet {number}, sample {at}", value_wanted, samples[at])
 
 
@@ -199,7 +206,9 @@ def _payload(heap: str, packets: Sequence[wire.Packet]) -> bytes:
         if packet.payload_offset != at:
             found = f"byte {packet.payload_offset}"
             raise _fault(f"{heap}, packet {number}", f"byte {at} of its payload", found)
-        at += packet.payload_length
+        at += len(packet.payload)
+        if packet.heap_length is None:
+            raise _fault(f"{heap}, packet {number}", "a heap length", "none")
     if at != packets[0].heap_length:
         expected = f"{packets[0].heap_length} bytes of payload"
         raise _fault(heap, expected, f"{at}, in {len(packets)} packets")

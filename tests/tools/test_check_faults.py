@@ -6,7 +6,7 @@ import dataclasses
 import pytest
 
 from spead_tutorial.check.trying import Wanted, first_fault
-from support.ref_encode import Descriptor, Inline, Value, encode_heap
+from support.ref_encode import Descriptor, Inline, Value, encode_heap, packet
 
 WANTED = Wanted(heaps=2, heap_size=200, packet_size=152, random=False)
 HEADER = b"{'shape': (200,), 'fortran_order': False, 'descr': '|i1'}"
@@ -53,6 +53,11 @@ def test_heaps_and_packets_may_come_in_any_order():
         ([*heap(0), *heap(1, ticks=1)], "heap 2, packet 1, timestamp: expected 200, found 1"),
         ([*heap(0), *changed(heap(1))], "heap 2, packet 2, sample 199: expected 1, found 7"),
         ([*HEAPS, b"SPEAD?"], f"packet {len(HEAPS) + 1} of all is no SPEAD packet: "),
+        (
+            [*HEAPS, END[0][:-1]],
+            f"packet {len(HEAPS) + 1} of all is malformed: byte 32: the packet",
+        ),
+        ([packet(1, None, 0, b"")], "heap 1, packet 1: expected a heap length, found none"),
         ([*heap(0, shape=100)], "heap 1, adc_samples: expected the shape (200,), found (100,)"),
         (
             [*heap(0, header=HEADER.replace(b"i1", b"u1"))],
