@@ -78,6 +78,7 @@ _TINTS = {
     "descriptor": "rgba(204, 85, 0, 0.20)",
     "value": "rgba(0, 128, 90, 0.20)",
     "padding": "rgba(120, 120, 120, 0.08)",
+    "surplus": "rgba(200, 0, 0, 0.20)",
 }
 _MOST_SHOWN = 16
 
@@ -383,6 +384,8 @@ def _part(field: wire.Field) -> str:
         return "pointer"
     if field.field == "padding":
         return "padding"
+    if field.field in ("surplus", "rest"):
+        return "surplus"
     return "value" if "value" in field.field or field.field == "payload" else "header"
 
 

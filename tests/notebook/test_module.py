@@ -355,6 +355,8 @@ def test_a_packet_is_a_table_that_says_without_colours_what_it_says_with_them(sh
     packets = list(PacketGenerator(make_heap(4000), 1, 1472))
     notebook.packet(wire.dissect_heap(packets)[1])
     assert repr(shown[1][0]).startswith(f"A packet of {len(packets[1])} bytes\n")
+    notebook.packet(data + b"more")
+    assert ">surplus</td>" in shown[2][0]._repr_html_()
 
 
 # ---- Exercises ----
