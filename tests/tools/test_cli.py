@@ -137,7 +137,8 @@ def test_a_line_of_a_programs_is_no_more_than_letters_to_a_terminal(capsys):
     for is_trouble in (False, True):
         _show_line("a", "red \x1b[31mand bell \x07.", is_trouble)
     shown = capsys.readouterr()
-    assert (shown.out, shown.err) == ("a: red  [31mand bell  .\n", "red  [31mand bell  .\n")
+    told = r"red \x1b[31mand bell \x07."
+    assert (shown.out, shown.err) == (f"a: {told}\n", f"{told}\n")
 
 
 @needs_lab
