@@ -19,7 +19,7 @@ from bench import compare, figures
 from bench import status as status_module
 from bench.merge import put_together
 from bench.peers import find_installation
-from bench.plan import Plan, again, estimate, measure, plan_of
+from bench.plan import Plan, estimate, measure, plan_of
 from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
 from bench.timing import timing
 from bench.where import where
@@ -65,8 +65,6 @@ def cli() -> None:
               help="Folder for the records.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and for how long.")
 @click.option("--restart", is_flag=True, help="Throw away what a record holds already.")
-@click.option("--only-noisy", is_flag=True,
-              help="Repeat samples that failed, add rounds to noisy cases.")  # fmt: skip
 @click.option("--retry", is_flag=True, help="Try cases again that were given up.")
 @click.option("--shard", type=parsed(_shard), default="1/1", metavar="I/N",
               help="Only part I of N, for N machines: merge puts them together.")  # fmt: skip
@@ -80,7 +78,6 @@ def run(
     output: Path,
     dry_run: bool,
     restart: bool,
-    only_noisy: bool,
     retry: bool,
     shard: tuple[int, int],
     others: tuple[str, ...],
@@ -89,17 +86,13 @@ def run(
     """Measure SWEEPS (see `list`); all of them by default.
 
     A record is a file for each sweep. What it holds already is not measured again: after
-    Ctrl-C, SIGTERM or a crash, the same command goes on from there. A case that fails in the same
-    way three times in a row is given up, until --retry or --restart.
-
-    With --only-noisy, a sample that failed is repeated by itself: the record keeps both, and the
-    later one counts. A noisy case gets further rounds, as many as --rounds says, together with
-    the cases that it is compared with, those of its sizes and language: a gain is a ratio within
-    rounds, and would stay as uncertain as it is without them.
+    Ctrl-C, SIGTERM or a crash, the same command goes on from there, and more --rounds are added.
+    A sample that failed is repeated: the record keeps both, and the later one counts. A case that
+    fails in the same way three times in a row is given up, until --retry or --restart.
 
     \b
     Example: python -m bench run tut-10 --quick --plot
-    Example: python -m bench run tut-10 --only-noisy --rounds 9
+    Example: python -m bench run tut-10 --rounds 18
     """
     thorough = SIZES[size]
     installations = dict(_installation(text) for text in others)
@@ -112,10 +105,7 @@ def run(
                 path.unlink(missing_ok=True)
             plan = plan_of(sweep, thorough, rounds, shard, tuple(installations))
             plan = dataclasses.replace(plan, retry=retry)
-            if only_noisy:
-                more = thorough.rounds if rounds is None else rounds
-                plan = again(plan, read(path, unfinished=True), more)
-            outcomes.add(_say_what_is_planned(sweep, plan, path, only_noisy=only_noisy))
+            outcomes.add(_say_what_is_planned(sweep, plan, path))
             if dry_run or not plan.cases:
                 continue
             with _shown(plan, path) as shown:
@@ -177,7 +167,7 @@ def _installation(text: str) -> tuple[str, tuple[Path, Path]]:
     return name, find_installation(python)
 
 
-def _say_what_is_planned(sweep: Sweep, plan: Plan, path: Path, *, only_noisy: bool) -> int:
+def _say_what_is_planned(sweep: Sweep, plan: Plan, path: Path) -> int:
     """Say what is to be done, and what cannot be; return what of that the exit status has."""
     begun, total = _read(path), len(plan.skipped) + len(plan.cases)
     for reason, n in Counter(plan.skipped.values()).items():
@@ -186,22 +176,13 @@ def _say_what_is_planned(sweep: Sweep, plan: Plan, path: Path, *, only_noisy: bo
     for line in hopeless:
         _say(f"{plan.sweep}: {line}")
     time_left = duration(estimate(plan, begun, _reference(sweep)))
-    click.echo(f"{sweep.name} ({sweep.about}): {_wanted(plan)}, about {time_left} to go, to {path}")
+    wanted = f"{len(plan.cases)} cases, {plan.rounds} rounds and a warm-up"
+    click.echo(f"{sweep.name} ({sweep.about}): {wanted}, about {time_left} to go, to {path}")
     if not plan.cases:
-        _say(f"{sweep.name}: {_why_nothing(plan, only_noisy)}")
-    if hopeless or not (plan.cases or plan.skipped or only_noisy):
+        _say(f"{sweep.name}: {_why_nothing(plan)}")
+    if hopeless or not (plan.cases or plan.skipped):
         return _FAILED
     return _short(plan.skipped)
-
-
-def _wanted(plan: Plan) -> str:
-    if plan.further is None:
-        return f"{len(plan.cases)} cases, {plan.rounds} rounds and a warm-up"
-    repeated = sum(step.attempt > 0 for step in plan.further)
-    noisy = len({step.case.name for step in plan.further if not step.attempt})
-    parts = [f"{repeated} failed samples again"] * bool(repeated)
-    parts += [f"further rounds of {noisy} cases"] * bool(noisy)
-    return " and ".join(parts) or "nothing"
 
 
 def _reference(sweep: Sweep) -> Recording | None:
@@ -220,9 +201,7 @@ def _say(line: str, *, err: bool = True) -> None:
     click.echo(plain(line), err=err)
 
 
-def _why_nothing(plan: Plan, only_noisy: bool) -> str:
-    if only_noisy:
-        return "no case is noisy, and none failed that is not given up: there is nothing to add"
+def _why_nothing(plan: Plan) -> str:
     if plan.skipped:
         return "none of its cases can run here"
     return f"part {plan.shard} has no cases: take fewer parts"

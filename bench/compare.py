@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether one thing is faster than another: ``python -m bench compare``.
 
-Within a recording, ratios are taken within rounds. Between two recordings there are no common
-rounds, and the whole machine may have become faster or slower in between: `bench.controls` says by
-how much, and ratios are judged against that.
+Of each point it is the median of the ratios within rounds. Between two recordings these are rounds
+of the same number, and what the machine did between the two is in the ratios.
 """
 
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bench.controls import STILL, Drift, drift
 from bench.status import Setting, by_setting
 from spead_tutorial.chapters.catalogue import Chapter, Receiver, find_program
 from spead_tutorial.measure.analysis import rates_by_round
@@ -23,18 +21,19 @@ from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.machine import different, facts_of
 from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.search import settled
-from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median, ratio
+from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median
 from spead_tutorial.results.tables import Column, Table, ends, filled
 from spead_tutorial.tools.command_line import Number, parsed
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
 #: Of so few, the range covers too little for a verdict.
 _FEWEST_ROUNDS = 5
-_JUDGED = (FASTER, SLOWER, CANNOT_TELL)
-#: A difference that chance makes more often than this is not named.
-SIGNIFICANCE = 0.05
 #: How much a difference has to be for it to count, as a share.
 _THRESHOLD = 0.05
+_APART = (
+    "The records were measured one after the other: what the machine did in between is in the"
+    " ratios. (run --beside measures two builds in the same rounds.)"
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -46,14 +45,6 @@ class Verdict:
     after: Estimate | None
     ratio: Estimate | None  # of the second to the first; None where one of them has no rate
     word: str  # `"faster"`, `"slower"`, `"cannot tell"`, or why there is no ratio
-    chance: float = 0.0  # how likely such a difference is by chance alone
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Comparison:
-    verdicts: tuple[Verdict, ...]  # in the order of sizes
-    threshold: float  # a ratio has to be away from one, and from the drift, by more than this
-    drift: Drift  # what the machine did
 
 
 # ---- What is held against what ----
@@ -68,21 +59,19 @@ def compare(
     before: str | None = None,
     after: str | None = None,
     different_machines: bool = False,
-) -> Comparison:
+) -> list[Verdict]:
     """Hold one recording against another, or one implementation against another in one."""
     _require(one, before)
     _require(other, after)
     if not different_machines:
         _require_one_machine(one, other)
-    what = STILL if one is other else drift(one, other, threshold)
     earlier, judged = by_setting(one), []
     for setting, theirs in by_setting(other).items():
         is_wanted = not chapters or theirs[0].chapter in chapters
         if is_wanted and after in (None, setting[0].implementation):
             mine = _partner(setting, earlier, before)
-            judged.append(_judge(setting, (mine, theirs), threshold, what))
-    judged.sort(key=lambda one: (one.setting[1:], str(one.setting[0])))
-    return Comparison(_only_the_significant(judged), threshold, what)
+            judged.append(_judge(setting, (mine, theirs), threshold))
+    return sorted(judged, key=lambda one: (one.setting[1:], str(one.setting[0])))
 
 
 def _require(recording: Recording, implementation: str | None) -> None:
@@ -127,12 +116,8 @@ def _partner(
 
 
 def _judge(
-    setting: Setting,
-    samples: tuple[list[Sample], list[Sample]],
-    threshold: float,
-    drift: Drift,
+    setting: Setting, samples: tuple[list[Sample], list[Sample]], threshold: float
 ) -> Verdict:
-    """Judge a point: by ratios within rounds, if it was measured in the same."""
     before, after = map(rates_by_round, samples)
     first, second = (median(list(its.values())) if its else None for its in (before, after))
     made = functools.partial(Verdict, setting, first, second)
@@ -140,72 +125,35 @@ def _judge(
         return made(None, "failed")
     if not before or not after:
         return made(None, "only in one")
-    if drift is STILL:
-        if not before.keys() & after.keys():
-            raise RecordError("the two have no round in common: they were not measured together")
-        estimate, chance = gain(before, after), 0.0
-    else:
-        earlier, later = list(before.values()), list(after.values())
-        expected = [rate * drift.ratio for rate in earlier]
-        estimate = ratio(earlier, later)
-        chance = float(_scipy_stats().mannwhitneyu(expected, later).pvalue)
-    return made(estimate, _word(estimate, threshold, drift), chance)
+    if not before.keys() & after.keys():
+        return made(None, "no common round")
+    estimate = gain(before, after)
+    return made(estimate, _word(estimate, threshold))
 
 
-def _word(ratio: Estimate, threshold: float, drift: Drift) -> str:
-    """Say what a ratio is, if it is no accident: never one of which the interval has one in it.
-
-    A point is not faster for having stayed where it was while the machine became slower. And what
-    became faster beside it, be it the machine or a control by itself, makes it no less slow.
-    """
-    least = min(1.0, drift.ratio) / (1 + threshold)
-    most = max(1.0, drift.ratio) * (1 + threshold)
+def _word(ratio: Estimate, threshold: float) -> str:
+    """Say what a ratio is: never faster or slower where its interval has one in it."""
     if ratio.n < _FEWEST_ROUNDS or not differs(ratio):
         return CANNOT_TELL
-    if ratio.median < min(least, drift.low):
+    if ratio.median < 1 / (1 + threshold):
         return SLOWER
-    return FASTER if ratio.median > max(most, drift.high) else CANNOT_TELL
-
-
-def _only_the_significant(judged: list[Verdict]) -> tuple[Verdict, ...]:
-    """Take back what may be an accident."""
-    compared = [one for one in judged if one.word in _JUDGED]
-    chances = corrected([one.chance for one in compared])
-    accidents = {id(one) for one, p in zip(compared, chances, strict=True) if p > SIGNIFICANCE}
-    return tuple(
-        dataclasses.replace(one, word=CANNOT_TELL) if id(one) in accidents else one
-        for one in judged
-    )
-
-
-def corrected(chances: list[float]) -> list[float]:
-    """Correct probabilities: of points that are called faster or slower, one in 20 may be wrong."""
-    # Benjamini and Hochberg, 1995. To be right about all (Holm, 1979) takes more than quick runs.
-    return [float(p) for p in _scipy_stats().false_discovery_control(chances)] if chances else []
-
-
-def _scipy_stats() -> Any:
-    try:
-        from scipy import stats
-    except ImportError:
-        raise RecordError("this needs SciPy: pip install 'spead-tutorial[bench]'") from None
-    return stats
+    return FASTER if ratio.median > 1 + threshold else CANNOT_TELL
 
 
 # ---- Saying it ----
 
 
-def table(found: Comparison) -> str:
+def table(verdicts: Sequence[Verdict], threshold: float, *notes: str) -> str:
     """Write a comparison as a table, and sum it up."""
-    counts = dict.fromkeys(_JUDGED, 0) | Counter(verdict.word for verdict in found.verdicts)
+    counts = dict.fromkeys((FASTER, SLOWER, CANNOT_TELL), 0)
+    counts |= Counter(verdict.word for verdict in verdicts)
     summary = ", ".join(f"{n} {word}" for word, n in counts.items())
-    notes = [f"{summary}. MB/s; a difference below {found.threshold:.0%} does not count."]
-    notes += [f"{line}." for line in found.drift.why]
-    return "\n".join([_rows(found), "", *map(filled, notes)])
+    said = f"{summary}. MB/s; a difference below {threshold:.0%} does not count."
+    return "\n".join([_rows(verdicts), "", *map(filled, [said, *notes])])
 
 
-def _rows(found: Comparison) -> str:
-    kinds = {_kind(verdict.ratio) for verdict in found.verdicts if verdict.ratio is not None}
+def _rows(verdicts: Sequence[Verdict]) -> str:
+    kinds = {_kind(verdict.ratio) for verdict in verdicts if verdict.ratio is not None}
     kind = kinds.pop() if len(kinds) == 1 else ""
 
     def named_ends(verdict: Verdict) -> str | None:
@@ -226,7 +174,7 @@ def _rows(found: Comparison) -> str:
         Column(kind, named_ends, is_words=True),
         Column("", lambda verdict: verdict.word, is_words=True),
     ]
-    return str(Table(names, values, found.verdicts))
+    return str(Table(names, values, verdicts))
 
 
 def _megabytes(rate: Estimate) -> str:
@@ -259,9 +207,10 @@ def command(
 ) -> int:
     """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
 
-    With one record and --before and --after, two implementations in it are compared, round by
-    round. Of receivers that were looked at for their highest rate without loss, it is these rates
-    that are compared. The exit status is 1 where something is slower, or failed.
+    It is the median of the ratios within rounds that counts, unless its interval has 1 in it. With
+    one record and --before and --after, two implementations in it are compared. Of receivers that
+    were looked at for their highest rate without loss, it is these rates that are compared. The
+    exit status is 1 where something is slower, or failed.
 
     \b
     Example: python -m bench compare old/tut-10.jsonl new/tut-10.jsonl
@@ -273,11 +222,11 @@ def command(
     first = settled(read(one))
     second = first if other is None else settled(read(other))
     numbers = {chapter.number for chapter in chapters}
-    comparison = compare(first, second, chapters=numbers, **how)
-    if not comparison.verdicts:
+    verdicts = compare(first, second, chapters=numbers, **how)
+    if not verdicts:
         raise RecordError(_why_nothing(second, chapters))
-    click.echo(table(comparison))
-    return int(any(verdict.word in (SLOWER, "failed") for verdict in comparison.verdicts))
+    click.echo(table(verdicts, how["threshold"], *[_APART] * (other is not None)))
+    return int(any(verdict.word in (SLOWER, "failed") for verdict in verdicts))
 
 
 def _why_nothing(recording: Recording, chapters: tuple[Chapter | Receiver, ...]) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plans the measuring of a sweep: which cases, how thoroughly, for how long, and once more."""
+"""Plans the measuring of a sweep: which cases, how thoroughly, and for how long."""
 
 import contextlib
 import dataclasses
@@ -8,7 +8,7 @@ import importlib.metadata
 import importlib.util
 import os
 import statistics
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from bench.peers import (
     missing,
     take_timeline,
 )
-from bench.status import is_noisy
 from bench.sweeps import LOST, ONE_BY_ONE, RECEIVERS, Size, Sweep
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
@@ -35,8 +34,7 @@ from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Timeline
-from spead_tutorial.measure.rounds import given_up, left, schedule
-from spead_tutorial.measure.stats import median
+from spead_tutorial.measure.rounds import left, schedule
 
 SEED = 31
 _START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
@@ -57,13 +55,9 @@ class Plan:
     skipped: dict[str, str]  # why the other cases cannot run: a reason for the name of each
     shard: str = "1/1"  # `"1/1"`, or which part of a sweep that several machines share
     retry: bool = False  # whether cases are tried again that were given up
-    # what is to be done instead of all rounds, where there is a record already
-    further: tuple[Step, ...] | None = None
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps in their order: a warm-up of all cases, the rounds, the timelines."""
-        if self.further is not None:
-            return iter(self.further)
         return schedule(self.cases, self.rounds, SEED)
 
     @property
@@ -273,47 +267,3 @@ def versions() -> dict[str, str | None]:
     if importlib.util.find_spec(PEER) is not None:
         found[PEER] = importlib.metadata.version(PEER)
     return found | {build_key(name): build for name, build in builds().items()}
-
-
-# ---- Once more, where it was noisy ----
-
-
-def _noisy_cases(recording: Recording) -> set[str]:
-    rates: dict[str, list[float]] = {}
-    for sample in search.settled(recording).samples:
-        if not sample.warm_up and sample.rate is not None:
-            rates.setdefault(sample.case, []).append(sample.rate)
-    return {case for case, values in rates.items() if is_noisy(median(values))}
-
-
-def _company(case: Case) -> Hashable:
-    """What a case shares with those that it is compared with, by ratios within rounds."""
-    return case.point, case.language, case.random
-
-
-def again(plan: Plan, recording: Recording, more: int) -> Plan:
-    """Plan to repeat what failed, and further rounds of what is noisy or compared with that."""
-    hopeless = {} if plan.retry else given_up(recording.samples, recording.superseded)
-    cases = [case for case in plan.cases if not case.timeline and case.name not in hopeless]
-    noisy = _noisy_cases(recording)
-    # Ratios are taken within rounds: without these, they would be as uncertain as before.
-    companies = {_company(case) for case in cases if case.name in noisy}
-    attempts = {
-        (one.case, one.round, one.warm_up): one.attempt + 1
-        for one in recording.samples
-        if one.failure is not None
-    }
-    last = max((sample.round for sample in recording.samples), default=-1)
-    further = []
-    for step in schedule(cases, last + 1 + more, SEED):
-        if step.key in attempts:
-            further.append(dataclasses.replace(step, attempt=attempts[step.key]))
-        elif step.number > last and _company(step.case) in companies:
-            further.append(step)
-    names = {step.case.name for step in further}
-    return dataclasses.replace(
-        plan,
-        cases=tuple(case for case in plan.cases if case.name in names),
-        rounds=last + 1 + more,
-        further=tuple(further),
-    )

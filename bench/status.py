@@ -112,8 +112,8 @@ def advice(recording: Recording) -> list[str]:
     failed = sum(row.failure is not None for row in all_rows)
     if failed:
         notes.append(
-            f"{failed} of {len(all_rows)} cases failed, and have no rate: see the table;"
-            " --only-noisy repeats the samples that failed"
+            f"{failed} of {len(all_rows)} cases failed, and have no rate: see the table; the"
+            " command that began it repeats the samples that failed"
         )
     notes += hopeless(recording)
     if recording.superseded:
@@ -130,8 +130,7 @@ def advice(recording: Recording) -> list[str]:
     if noisy:
         notes.append(
             f"{len(noisy)} of {len(all_rows)} cases have a {spread(noisy)} wider than {_NOISY:.0%}"
-            " of their median: stop what else runs, then --only-noisy adds rounds to them and to"
-            " what they are compared with"
+            " of their median: stop what else runs, then more --rounds add to all"
         )
     for header in recording.headers:
         notes += [text for text in _of_machine(header.machine) if text not in notes]

@@ -61,19 +61,21 @@ def given_up(samples: Iterable[Sample], superseded: Iterable[Sample] = ()) -> di
 
 
 def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False) -> list[Step]:
-    """Return the steps that are still to be done."""
+    """Return the steps that are still to be done, or once more, as they failed."""
     if begun is None:
         return list(steps)
-    done: dict[Key, Sample | None] = {_key(sample): sample for sample in begun.samples}
-    done |= {(timeline.case, 0, False): None for timeline in begun.timelines}
+    done = {_key(sample) for sample in begun.samples}
+    done |= {(timeline.case, 0, False) for timeline in begun.timelines}
+    again = {_key(one): one.attempt + 1 for one in begun.samples if one.failure is not None}
     hopeless = {} if retry else given_up(begun.samples, begun.superseded)
     runs = _runs(begun.samples)
-    wanted = (
-        dataclasses.replace(step, runs=tuple(runs[step.key])) if step.key in runs else step
-        for step in steps
-        if step.case.name not in hopeless
-    )
-    return [step for step in wanted if not _is_done(step, done)]
+    wanted = []
+    for step in steps:
+        its = tuple(runs.get(step.key, ()))
+        is_over = step.key in done and not (its and search.found(its) is None)
+        if step.case.name not in hopeless and (step.key in again or not is_over):
+            wanted.append(dataclasses.replace(step, runs=its, attempt=again.get(step.key, 0)))
+    return wanted
 
 
 def _runs(samples: Iterable[Sample]) -> dict[Key, list[Received]]:
@@ -82,15 +84,6 @@ def _runs(samples: Iterable[Sample]) -> dict[Key, list[Received]]:
     for one in sorted(filter(search.is_search, samples), key=lambda one: one.run):
         found.setdefault(_key(one), []).extend([one] * (one.failure is None))
     return found
-
-
-def _is_done(step: Step, done: dict[Key, Sample | None]) -> bool:
-    if step.key not in done:
-        return False
-    sample = done[step.key]
-    if sample is not None and sample.failure is None and step.runs:
-        return search.found(step.runs) is not None
-    return sample is None or sample.attempt >= step.attempt
 
 
 def measure(

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-__all__ = ["FEWEST", "Estimate", "differs", "gain", "median", "ratio", "spread"]
+__all__ = ["FEWEST", "Estimate", "differs", "gain", "median", "spread"]
 
 _Round = TypeVar("_Round", bound=Hashable)
 
@@ -100,20 +100,3 @@ def gain(
     if not rounds:
         raise ValueError("no round has both a rate before and a rate after")
     return median([after[number] / before[number] for number in rounds], seed=seed)
-
-
-def ratio(before: Sequence[float], after: Sequence[float], *, seed: int = 1) -> Estimate:
-    """Estimate how many times as large values have become that were not taken in one go.
-
-    It is the ratio after / before of the medians; without values, that is a ValueError. The `seed`
-    is as for `median`. What disturbs one of the two as a whole does not cancel here, and no
-    interval shows it: prefer `gain` where there are rounds.
-    """
-    middles = median(after, seed=seed).median / median(before, seed=seed).median
-    n = min(len(before), len(after))
-    if n < FEWEST:
-        return Estimate(middles, min(after) / max(before), max(after) / min(before), n)
-    random = np.random.default_rng(seed)
-    ratios = _resampled(after, random) / _resampled(before, random)
-    low, high = np.quantile(ratios, [0.025, 0.975])
-    return Estimate(middles, float(low), float(high), n)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Statistics: medians, gains and ratios, and what their intervals are."""
+"""Statistics: medians and gains, and what their intervals are."""
 
 import random
 import tracemalloc
@@ -10,12 +10,9 @@ import pytest
 from spead_tutorial.measure import stats
 
 
-def test_the_median_or_ratio_of_few_values_has_their_range():
+def test_the_median_of_few_values_has_their_range():
     assert stats.median([3.0, 1.0, 2.0]) == stats.Estimate(2.0, 1.0, 3.0, 3)
     assert stats.median([5.0]) == stats.Estimate(5.0, 5.0, 5.0, 1)
-    assert stats.ratio([2.0, 4.0], [8.0, 4.0]) == stats.Estimate(2.0, 1.0, 4.0, 2)
-    most = [1.0, 2.0, 3.0, 4.0, 5.0]
-    assert stats.ratio(most, [10 * n for n in most]) == stats.Estimate(10.0, 2.0, 50.0, 5)
 
 
 def test_an_interval_does_not_depend_on_the_order_of_the_values():
@@ -23,7 +20,6 @@ def test_an_interval_does_not_depend_on_the_order_of_the_values():
     for _ in range(100):
         source.shuffle(values)
         assert stats.median(values) == stats.Estimate(5.0, 2.0, 8.0, 9)
-        assert stats.ratio([1.0] * 9, values) == stats.Estimate(5.0, 2.0, 8.0, 9)
 
 
 def test_what_is_said_of_an_estimates_ends_is_what_they_are():
@@ -64,16 +60,6 @@ def test_a_gain_is_taken_within_rounds():
     before = {0: 10.0, 1: 20.0, 2: 40.0, 7: 1.0}
     after = {0: 20.0, 1: 40.0, 2: 80.0, 8: 1.0}
     assert stats.gain(before, after) == stats.Estimate(2.0, 2.0, 2.0, 3)
-
-
-def test_a_ratio_of_values_that_have_no_rounds_in_common_holds_the_truth():
-    source = random.Random(3)
-    before, after = ([source.gauss(middle, 5) for _ in range(20)] for middle in (100, 150))
-    found = stats.ratio(before, after)
-    assert found == stats.ratio(before, after)
-    assert found.low < 1.5 < found.high
-    assert found.low > 1.4
-    assert found.n == 20
 
 
 def test_no_values_are_an_error():
