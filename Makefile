@@ -152,7 +152,7 @@ $(BIN)/.checkers: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[check]'
 	@touch $@
 
-CHECKS := mypy stubtest ruff ruff-format clang-format clang-tidy cython-lint codespell plain workflows readthedocs
+CHECKS := mypy stubtest ruff ruff-format clang-format clang-tidy cython-lint codespell workflows readthedocs
 CHECKED_C = $(shell find csrc tests/support/senders tests/support/planted_receivers -name '*.[ch]' -o -name '*.[ch]pp')
 
 TIDY_C = -I$(CURDIR)/csrc/include -I$(CURDIR)/csrc/chapters -D_GNU_SOURCE
@@ -179,8 +179,6 @@ lint-cython-lint:
 	cython-lint --max-line-length 100 $(wildcard spead_tutorial/*.pyx spead_tutorial/*.pxd spead_tutorial/*.pxi)
 lint-codespell:
 	codespell
-lint-plain: # sentences that are hard to read, and how many may be left
-	python .ci/plain.py
 lint-workflows:
 	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 lint-readthedocs:

@@ -19,7 +19,7 @@ from spead_tutorial.chapters import exercises
 from spead_tutorial.lab import Lab
 from support.c_library import install
 from support.labs import open_lab
-from support.needs import need, pytest_runtest_makereport  # noqa: F401
+from support.needs import need
 from support.once import MadeOnce, locked
 from support.senders import Planted, made
 from support.sockets import udp_socket

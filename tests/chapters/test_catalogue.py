@@ -35,15 +35,6 @@ def test_a_program_is_in_the_notebook_of_its_chapter(program):
         assert link in text, f"{path.name} does not link to the program: {link}"
 
 
-@each_program
-def test_a_program_in_c_or_cpp_is_not_much_longer_than_its_twin(program):
-    lengths = {language: source(program.name, language).count("\n") for language in FOLDERS}
-    assert lengths["c"] <= 1.4 * lengths["python"]
-    assert lengths["cpp"] <= 1.3 * lengths["python"]
-    if program in PROGRAMS:  # which fit on a page
-        assert max(lengths["c"], lengths["cpp"]) <= 96
-
-
 # ---- All leave to what they share what that does ----
 
 

@@ -40,8 +40,6 @@ PAGES = sorted(
 #: Programs on the way from one chapter's to the next.
 _STEPS = {step.name for step in catalogue.STEPS}
 
-_CODE = {"c", "cpp", "cython", "h", "ipython", "ipython3", "py", "pycon", "python", "python3"}
-_MOST_LINES = 3
 #: What makes of a whole listing a part of it.
 _PARTS = ("diff", "end-at", "end-before", "lines", "pyobject", "start-after", "start-at")
 
@@ -58,15 +56,6 @@ def blocks(path: Path) -> list[Block]:
     return list(fences(path.read_text()))
 
 
-def typed_code(found: list[Block]) -> list[str]:
-    """Say which blocks are code in Python or C that is typed into a page, and long."""
-    return [
-        f"line {one.line}: {len(one.text)} lines of {one.language}"
-        for one in found
-        if one.language in _CODE and len(one.text) > _MOST_LINES
-    ]
-
-
 def whole_listings(path: Path) -> set[Path]:
     """Find the files that a page shows from their first line to their last."""
     return {
@@ -74,13 +63,6 @@ def whole_listings(path: Path) -> set[Path]:
         for one in blocks(path)
         if one.info.startswith("{literalinclude} ") and not one.options.intersection(_PARTS)
     }
-
-
-def test_code_of_pages_is_included_from_files():
-    found = [f"{name(page)}, {one}" for page in PAGES for one in typed_code(blocks(page))]
-    for page in DOCS.rglob("*.rst"):
-        found += re.findall(r"\.\. (?:code|code-block|sourcecode)::.*", page.read_text())
-    assert found == [], "no test runs that: include it from a file"
 
 
 def named_by(page: Path, directive: str) -> set[str]:
@@ -97,23 +79,6 @@ def test_every_program_of_a_chapter_is_shown_whole_on_a_page():
 def test_every_step_is_shown_by_what_it_changed_and_can_be_saved():
     for directive in ("stage-diff", "programs"):
         assert {step for page in PAGES for step in named_by(page, directive)} >= _STEPS, directive
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("```python\na\nb\n\nc\n```", 0),
-        ("```python\na\nb\n\nc\nd\n```", 1),
-        ("```sh\na\nb\nc\nd\n```", 0),
-        ("::::{tab-set-code}\n```{code-block} c\n:caption: x\na\nb\nc\nd\n```\n::::", 1),
-        ("````{note}\n~~~ c\na\nb\nc\nd\n~~~\n````", 1),
-        ("- item\n\n  ```c\n  a\n  b\n  c\n  d\n  ```", 1),
-        ("````{code-block} text\n```python\na\nb\nc\nd\n```\n````", 0),
-        ("```{literalinclude} ../a.py\n:language: python\n```", 0),
-    ],
-)
-def test_typed_code_is_found_in_other_blocks_too(text, found):
-    assert len(typed_code(list(fences(text)))) == found
 
 
 # ---- Numbers in prose ----

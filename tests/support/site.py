@@ -51,11 +51,6 @@ class Block:
         return directive[2].strip().lower() if directive[1] in _BLOCKS else ""
 
     @property
-    def text(self) -> list[str]:
-        """Its lines, without options and empty lines."""
-        return [line for line in self.lines if line.strip() and not _option(line)]
-
-    @property
     def options(self) -> set[str]:
         return {option for line in self.lines if (option := _option(line))}
 
