@@ -7,9 +7,11 @@
 #include <getopt.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { MOST_WORDS = 32, FIRST_LONG = 256 };
@@ -54,12 +56,40 @@ static void check_written(void)
 
 /* ---- Values ---- */
 
+static bool is_in_bytes(const struct word *word)
+{
+    return word->value != NULL && strcmp(word->value, "BYTES") == 0;
+}
+
+/* How many bytes a unit has; 0 where the text is none. */
+static size_t bytes_of(const char *text)
+{
+    static const struct {
+        const char *name;
+        size_t bytes;
+    } units[] = {
+        {"", 1},          {"B", 1},     {"KiB", 1 << 10}, {"MiB", 1 << 20},
+        {"GiB", 1 << 30}, {"kB", 1000}, {"MB", 1000000},  {"GB", 1000000000},
+    };
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+        if (strcasecmp(text, units[i].name) == 0)
+            return units[i].bytes;
+    return 0;
+}
+
 static bool is_whole(const struct word *word, const char *text, size_t *number)
 {
-    bool digits = text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
+    size_t n_digits = strspn(text, "0123456789");
+    const char *rest = text + n_digits;
+    size_t unit = rest[0] == '\0';
+    if (is_in_bytes(word))
+        unit = bytes_of(rest + strspn(rest, " "));
     errno = 0;
     *number = strtoull(text, NULL, 10);
-    return digits && errno == 0 && *number >= word->range[0] && *number <= word->range[1];
+    if (n_digits == 0 || unit == 0 || errno != 0 || *number > SIZE_MAX / unit)
+        return false;
+    *number *= unit;
+    return *number >= word->range[0] && *number <= word->range[1];
 }
 
 static bool read_real(const struct word *word, const char *text)
@@ -118,8 +148,12 @@ static void take(const struct word *word, const char *text)
         usage_error("%.*s must be %s, not '%s'", n, word->name, word->must, text);
     if (word->kind == WORD_REAL)
         usage_error("%.*s must be a number above 0, not '%s'", n, word->name, text);
-    usage_error("%.*s must be a whole number from %zu to %zu, not '%s'", n, word->name,
-                word->range[0], word->range[1], text);
+    char most[24] = "2^63-1";
+    if (word->range[1] < INT64_MAX)
+        snprintf(most, sizeof(most), "%zu", word->range[1]);
+    usage_error("%.*s must be a %s from %zu to %s%s, not '%s'", n, word->name,
+                is_in_bytes(word) ? "number of bytes" : "whole number", word->range[0], most,
+                is_in_bytes(word) ? ", such as 8192, 8KiB or 1MiB" : "", text);
 }
 
 /* ---- Help ---- */

@@ -23,8 +23,9 @@ enum word_kind {
 struct word {
     /* "-n", "--json", or "-H, --heap-size"; without a dash it is found by its place. */
     const char *name;
-    const char *value; /* what stands for its value in the help, or NULL */
-    const char *help;  /* its default takes the place of a % */
+    /* What stands for its value in the help, or NULL; of BYTES there may be units, as in 8KiB. */
+    const char *value;
+    const char *help; /* its default takes the place of a % */
     enum word_kind kind;
     void *to;         /* where it goes; the default is there before */
     size_t range[2];  /* the least and the most; of a real, 0 is no limit */

@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from spead_tutorial import Descriptor, Empty, Item, MemoryPool, Stopped
 from spead_tutorial._shown import shown
-from spead_tutorial.chapters.report import ABOUT, PROGRAM, Usage, tell, udp_port, whole
+from spead_tutorial.chapters.report import ABOUT, PROGRAM, Usage, bytes_of, tell, udp_port, whole
 from spead_tutorial.recv import Chunk, ChunkRingStream, HeapBase, Stream
 from spead_tutorial.recv._stats import FATES, StreamStats
 
@@ -108,7 +108,7 @@ def parse_receiver_options(
                         f" ({usual.silence_s:g})")  # fmt: skip
     if usual.heap_size:
         parser.add_argument("-H", "--heap-size", dest="heap_size", metavar="BYTES",
-                            type=_from(1, _LARGEST_HEAP), default=usual.heap_size,
+                            type=partial(bytes_of, most=_LARGEST_HEAP), default=usual.heap_size,
                             help=f"bytes of samples in a heap ({usual.heap_size})")  # fmt: skip
     if usual.buffers:
         parser.add_argument("-b", "--buffers", dest="buffers", metavar="COUNT",

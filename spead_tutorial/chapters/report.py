@@ -27,6 +27,9 @@ ABOUT = {"chapter": int(_NUMBER[1]) if _NUMBER else 0, "program": PROGRAM, "lang
 ROUTE_SIZE = 0
 _COUNTS = ("packets", "messages", "send_calls", "waits", "looking_ns", "waiting_looking_ns",
            "errors", "zero_copy_messages", "zero_copy_copied")  # fmt: skip
+_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 1000, "mb": 10**6,
+          "gb": 10**9}  # fmt: skip
+_MOST = 2**63 - 1
 _SWITCHES = {
     "--copy": "have the kernel copy the samples",
     "--small-pages": "ordinary pages for them, not huge ones",
@@ -52,18 +55,28 @@ class Options:
     port: int = 8888
 
 
-def whole(text: str, least: int, most: int, what: str = "a whole number") -> int:
-    """Read a number that has to be in a range, for argparse."""
-    try:
-        number = int(text) if text.isascii() and text.isdigit() else least - 1
-    except ValueError:  # it has thousands of digits
-        number = least - 1
+def whole(
+    text: str, least: int, most: int, what: str = "a whole number", *, in_bytes: bool = False
+) -> int:
+    """Read a number that has to be in a range, for argparse; of bytes it may have a unit."""
+    found = re.fullmatch("0*([0-9]{1,20})" + " *([A-Za-z]*)" * in_bytes, text)
+    unit = _UNITS.get(found[2].lower(), 0) if found and in_bytes else 1
+    number = int(found[1]) * unit if found and unit else least - 1
     if not least <= number <= most:
-        raise argparse.ArgumentTypeError(f"must be {what} from {least} to {most}, not {text!r}")
+        such_as = ", such as 8192, 8KiB or 1MiB" if in_bytes else ""
+        raise argparse.ArgumentTypeError(
+            f"must be {what} from {least} to {limit(most)}{such_as}, not {text!r}"
+        )
     return number
 
 
-positive = partial(whole, least=1, most=2**63 - 1)
+def limit(most: int) -> str:
+    """Write the highest number that something may be."""
+    return "2^63-1" if most == _MOST else str(most)
+
+
+positive = partial(whole, least=1, most=_MOST)
+bytes_of = partial(positive, what="a number of bytes", in_bytes=True)
 udp_port = partial(whole, least=1, most=65535, what="a number")
 stream_count = partial(whole, least=1, most=1024, what="a number")
 
@@ -130,8 +143,8 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     help_s = f"streams, each with a thread of its own ({defaults.n_streams})"
     help_c = "cores to pin the program's thread and the stream's to (any)"
     takes("n", "n_heaps", positive, "HEAPS", f"heaps to send ({defaults.n_heaps})")
-    takes("H", "heap_size", positive, "BYTES", f"bytes of samples in a heap ({defaults.heap_size})")
-    takes("p", "packet_size", positive, "BYTES", help_p)
+    takes("H", "heap_size", bytes_of, "BYTES", f"bytes of samples in a heap ({defaults.heap_size})")
+    takes("p", "packet_size", bytes_of, "BYTES", help_p)
     if "r" in accepted:
         help_r = "random samples instead of a fill"
         parser.add_argument("-r", dest="random", action="store_true", default=None, help=help_r)

@@ -90,9 +90,12 @@ def test_all_twins_accept_the_same_options_with_the_catalogues_defaults(chapter)
         assert f"({default})" in python.get(flag, f"({default})")
 
 
-A_SIZE = f"must be a whole number from 1 to {(1 << 63) - 1}"
+MUCH, BYTES = "from 1 to 2^63-1", "such as 8192, 8KiB or 1MiB"
+NO_NUMBERS = ["0", str(1 << 63), "9" * 30, "x", "+5", " 5", "1_000", ""]
+NO_SIZES = ["0KiB", "8K", "KiB", "8KiBs", "1.5MiB", "8Ki B", f"{1 << 33}GiB", f"{10**19}B"]
 REFUSED = {
-    "nHp": (A_SIZE, ["0", str(1 << 63), "9" * 30, "x", "+5", " 5", "1_000"]),
+    "n": (f"must be a whole number {MUCH}", [*NO_NUMBERS, "8KiB"]),
+    "Hp": (f"must be a number of bytes {MUCH}, {BYTES}", [*NO_NUMBERS, *NO_SIZES]),
     "c": (
         "must be two cores, such as 0,1",
         ["0", "a,b", "0,", ",1", "0,1,2", "0, 1", "+1,0", "0,12345", ""],
@@ -110,6 +113,20 @@ def test_what_options_cannot_be_is_refused(language, monkeypatch, capsys):
                 argv = [*command(program, language), f"-{letter}", text, "127.0.0.1", "9"]
                 said = refusal(argv, parse if language == "python" else None, monkeypatch, capsys)
                 assert said.endswith(f"{words}, not '{text}'")
+
+
+#: Numbers of bytes as pages write them, and as strangers may.
+SIZES = {"8KiB": 8192, "1MiB": 1 << 20, "9kB": 9000, "16 KiB": 1 << 14, "2mb": 2 * 10**6,
+         "64KIB": 1 << 16, "8192B": 8192, "00008192": 8192}  # fmt: skip
+
+
+@each_language
+def test_a_number_of_bytes_may_have_a_unit(language):
+    argv = [*command(find_chapter("10"), language), "--json", "-n", "1"]
+    for text, n_bytes in SIZES.items():
+        done = ended([*argv, "-H", text, "-p", "1KiB", "127.0.0.1", "9"])
+        said = json.loads(done.stdout)
+        assert (said["heap_size"], said["packet_size"]) == (n_bytes, 1024), text
 
 
 @pytest.mark.parametrize(

@@ -94,9 +94,9 @@ def test_all_twins_have_the_same_options_with_the_same_defaults_whatever_was_sai
 REFUSED = {
     "a number from 1 to 65535": [("0", "0"), ("65536", "65536"), ("127.0.0.1:", ""), ("a", "a")],
     "a number of seconds up to 1e6": [(f"-t{text}", text) for text in ("0", "nan", "1000001", "a")],
-    "a whole number from 1 to 1073733632": [
+    "a number of bytes from 1 to 1073733632, such as 8192, 8KiB or 1MiB": [
         (f"--heap-size={text}", text)
-        for text in ("0", "-1", "x", "1 MiB", "1073733633", "9223372036854775808", "")
+        for text in ("0", "-1", "x", "1M", "1GiB", "1073733633", "9223372036854775808", "")
     ],
     "a whole number from 0 to 1000": [
         (f"-b{text}", text) for text in ("-1", "1001", "x", "+5", "9" * 5000)
