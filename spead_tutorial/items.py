@@ -26,6 +26,7 @@ from spead_tutorial._numpy_header import (
     MOST_TEXT,
     read_numpy_header,
 )
+from spead_tutorial._shown import shown
 from spead_tutorial._values import (
     FIELD_DTYPES,
     as_dtype,
@@ -42,6 +43,7 @@ __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
 # Smallest id that a group gives to an item that has none.
 _FIRST_FREE_ID = 0x1000
 _MOST_ITEMS = 512  # that heaps may describe, as in C
+_MOST_NAMED, _LONGEST_NAME = 10, 60  # of the items of a group in a message
 _MOST_WARNINGS = 10  # of a group before it only says how many there were
 
 _T = TypeVar("_T")
@@ -891,7 +893,19 @@ class ItemGroup:
         _log.warning(text, *about)
 
     def __getitem__(self, key: int | str) -> Item:
-        return self._by_name[key] if isinstance(key, str) else self._by_id[key]
+        try:
+            return self._by_name[key] if isinstance(key, str) else self._by_id[key]
+        except KeyError:
+            raise KeyError(self._no_item(key)) from None
+
+    def _no_item(self, key: int | str) -> str:
+        """Say that there is no such item, and which there are: their names are a sender's."""
+        which = hex(key) if isinstance(key, int) else repr(key)
+        first = itertools.islice(self._by_id.values(), _MOST_NAMED)
+        there = [f"{shown(item.name, _LONGEST_NAME)} ({item.id:#x})" for item in first]
+        if (more := len(self) - len(there)) > 0:
+            there.append(f"{more} more")
+        return f"there is no item {which}: there are {', '.join(there) or 'none'}"
 
     def __contains__(self, key: object) -> bool:
         return key in self._by_name or key in self._by_id

@@ -167,6 +167,8 @@ class StreamStats(Mapping[str, int]):
 
     def _place(self, key: str | int) -> int:
         if isinstance(key, str):
+            if key not in self._places:
+                raise KeyError(f"there is no count {key!r}: list() of these has all names")
             return self._places[key]
         place = operator.index(key)
         if place < 0:

@@ -397,9 +397,27 @@ def test_items_of_a_group_are_found_by_id_and_by_name():
     assert [key in group for key in ("a", 0x2000, "b", 0x2001)] == [True, True, False, False]
     assert (len(group), list(group.keys()), list(group.ids())) == (1, ["a"], [0x2000])
     assert (list(group.values()), list(group.items())) == ([item], [("a", item)])
-    for key in ("b", 0x2001):
-        with pytest.raises(KeyError):
-            group[key]
+
+
+def said_of(group: ItemGroup, key: object) -> str:
+    """What is said where a group has no such item."""
+    with pytest.raises(KeyError) as caught:
+        group[key]
+    return str(caught.value.args[0])
+
+
+def test_for_an_item_that_is_not_there_those_are_named_that_are():
+    group = ItemGroup()
+    assert said_of(group, "b") == "there is no item 'b': there are none"
+    add(group, 0x2000, "a")
+    add(group, 0x2001, "x\x1b\u202e" + 1000 * "x")
+    named = f"there are a (0x2000), x\\x1b\\u202e{'x' * 48}… (0x2001)"
+    assert said_of(group, "b") == f"there is no item 'b': {named}"
+    assert said_of(group, 0x2002) == f"there is no item 0x2002: {named}"
+    for n in range(500):
+        add(group, 0x3000 + n, f"n{n}")
+    assert said_of(group, None).endswith("n7 (0x3007), 492 more")
+    assert said_of(group, None).count("(0x") == 10
 
 
 def test_random_groups_are_those_of_spead2():

@@ -31,6 +31,11 @@ def counts(names, **given: int) -> StreamStats:
     return StreamStats(names, [given.get(stat.name, 0) for stat in names])
 
 
+def test_for_a_count_that_is_not_there_it_is_said_where_all_are(names):
+    with pytest.raises(KeyError, match="there is no count 'nothing': list"):
+        counts(names)["nothing"]
+
+
 def test_counts_that_are_not_0_are_shown(names):
     given = dict.fromkeys((stat.name for stat in names), 0)
     assert repr(StreamStats(names, list(given.values()))) == "<StreamStats nothing yet>"
