@@ -28,7 +28,7 @@ from spead_tutorial.measure.records import RecordError, Recording, locked, read
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
 from spead_tutorial.results.tables import plain
-from spead_tutorial.tools.command_line import finish, parsed
+from spead_tutorial.tools.command_line import Whole, finish, parsed
 from spead_tutorial.tools.progress import Steps, duration
 
 RESULTS = Path("results", "bench")
@@ -60,7 +60,7 @@ def cli() -> None:
 @click.option("--quick", "size", flag_value="quick", help="Fewer sizes, shorter samples.")
 @click.option("--full", "size", flag_value="full", default=True, help="Everything (the default).")
 @click.option("--tiny", "size", flag_value="tiny", hidden=True)
-@click.option("--rounds", type=click.IntRange(1, 1000), help="Rounds that count (quick 5, full 9).")
+@click.option("--rounds", type=Whole(1, 1000), help="Rounds that count (quick 5, full 9).")
 @click.option("-o", "--output", type=_FOLDER, default=RESULTS, show_default=True,
               help="Folder for the records.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and for how long.")

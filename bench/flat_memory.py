@@ -16,7 +16,7 @@ from spead_tutorial.measure.programs import ProgramOptions, command
 from spead_tutorial.measure.records import Count, Taken, Writer, locked
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import Report, contradiction
-from spead_tutorial.tools.command_line import finish
+from spead_tutorial.tools.command_line import Whole, finish
 
 RECORD = "flat-memory.jsonl"
 HEAP_SIZE = 8192
@@ -105,7 +105,7 @@ def watch(lab: Lab, number: int, language: str, heaps: int) -> Memory:
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("-n", "heaps", type=click.IntRange(1), default=10**7, show_default=True,
+@click.option("-n", "heaps", type=Whole(1), default=10**7, show_default=True,
               metavar="HEAPS", help="Heaps to send.")  # fmt: skip
 @click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path),
               default=Path("results", "bench"), show_default=True,

@@ -8,7 +8,7 @@ names of all programs.
 import dataclasses
 import functools
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "Receiver",
     "Rung",
     "find_chapter",
+    "find_language",
     "find_receiver",
     "switch_flag",
 ]
@@ -216,6 +217,25 @@ BESIDE_LADDER = (
 _OLDER_NAMES = {"tut_send_2": 5, "tut_send_3": 6}
 
 
+def find_language(text: str) -> str:
+    """Return which of `LANGUAGES` a word means, in letters of any size.
+
+    Parameters
+    ----------
+    text : str
+        Such as ``"C"``, ``"Python"``, ``"cpp"`` or ``"C++"``.
+
+    Raises
+    ------
+    ValueError
+        Where it means none; the text lists them.
+    """
+    language = text.strip().lower().replace("+", "p")
+    if language not in LANGUAGES:
+        raise ValueError(f"there is no program in {text!r}: say {', '.join(LANGUAGES)} (or c++)")
+    return language
+
+
 def find_chapter(text: str) -> Chapter:
     """Look a chapter up by its number, its name, or one of the older names; a step by its name.
 
@@ -237,8 +257,20 @@ def find_chapter(text: str) -> Chapter:
     for step in STEPS:
         if step.name == wanted:
             return step
-    numbers = ", ".join(str(chapter.number) for chapter in CHAPTERS)
-    raise ValueError(f"there is no chapter {text!r} that sends: there are {numbers}")
+    what = _none(text) if find_receiver(text) is None else f"chapter {wanted} receives"
+    raise ValueError(f"{what}: those that send are {_numbers(CHAPTERS)}")
+
+
+def _numbers(chapters: Iterable[Chapter | Receiver]) -> str:
+    return ", ".join(str(chapter.number) for chapter in chapters)
+
+
+def _none(text: str) -> str:
+    """Say that a text is no chapter that has a program."""
+    last = max(chapter.number for chapter in (*CHAPTERS, *RECEIVERS))
+    if text.strip() in map(str, range(1, last)):
+        return f"chapter {text.strip()} has no program"
+    return f"there is no chapter {text!r}"
 
 
 def find_receiver(text: str) -> Receiver | None:
@@ -254,8 +286,14 @@ def find_receiver(text: str) -> Receiver | None:
 
 
 def find_program(text: str) -> Chapter | Receiver:
-    """Look a chapter up, whether it sends or receives; a ValueError lists those that send."""
-    return find_receiver(text) or find_chapter(text)
+    """Look a chapter up, whether it sends or receives; a ValueError lists all."""
+    try:
+        return find_receiver(text) or find_chapter(text)
+    except ValueError:
+        raise ValueError(
+            f"{_none(text)}: those that send are {_numbers(CHAPTERS)}, and those that receive"
+            f" {_numbers(RECEIVERS)}"
+        ) from None
 
 
 # ---- Exercises ----

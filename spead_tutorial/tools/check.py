@@ -24,7 +24,7 @@ from spead_tutorial.measure.records import OURS
 from spead_tutorial.measure.stats import Estimate, spread
 from spead_tutorial.results.tables import Column, Table, estimate, plain
 from spead_tutorial.results.units import number, percent, size, times
-from spead_tutorial.tools.command_line import parsed, worded
+from spead_tutorial.tools.command_line import Whole, parsed, worded
 from spead_tutorial.tools.progress import Steps
 
 #: Of senders; and of receivers, each of which is a search of several runs.
@@ -34,7 +34,7 @@ _Any = SenderExercise | ReceiverExercise
 
 def _exercise(text: str) -> _Any:
     if not text.isdecimal():
-        raise ValueError(f"{text!r} is no chapter's number")
+        raise ValueError(f"{text!r} is no chapter's number: say it as 8")
     return exercises.find_exercise(int(text))
 
 
@@ -45,10 +45,10 @@ def _exercise(text: str) -> _Any:
 @click.option("--skeleton", is_flag=True, help="Print the program to begin with.")
 @click.option("--hint", is_flag=True, help="Say what is to be done, and how to begin.")
 @click.option("--no-measure", is_flag=True, help="Only look at what it sends, or prints.")
-@click.option("--rounds", type=click.IntRange(1, 100),
+@click.option("--rounds", type=Whole(1, 100),
               help=f"How often each is measured ({_ROUNDS}, or"
                    f" {_SEARCHES} if it receives).")  # fmt: skip
-@click.option("--kind", type=click.Choice(KINDS),
+@click.option("--kind", type=click.Choice(KINDS, case_sensitive=False),
               help="Kind of the device that a sender is measured with.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(

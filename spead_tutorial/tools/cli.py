@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import click
 
 import spead_tutorial
-from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS, find_program
+from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS, find_program
 from spead_tutorial.measure import programs
 from spead_tutorial.tools.check import check
-from spead_tutorial.tools.command_line import finish
+from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, finish
 from spead_tutorial.tools.doctor import doctor
 from spead_tutorial.tools.lab import lab, sink
 from spead_tutorial.tools.notebooks import notebook
@@ -69,7 +69,7 @@ def chapters(as_json: bool) -> int:
 
 @cli.command()
 @click.argument("program")
-@click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
+@click.option("--lang", type=LANGUAGE, default="python", show_default=True, metavar=OF_LANGUAGES,
               help="Which of a chapter's programs.")  # fmt: skip
 def path(program: str, lang: str) -> int:
     """Print where a program is, to start it under strace, say.

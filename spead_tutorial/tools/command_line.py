@@ -7,7 +7,10 @@ was asked for wrongly, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 
 from spead_tutorial_run import how_it_ended
 
+import argparse
 import codecs
+import contextlib
+import functools
 import io
 import math
 import os
@@ -18,6 +21,8 @@ from typing import Any, TypeVar
 
 import click
 
+from spead_tutorial.chapters.catalogue import LANGUAGES, find_language
+from spead_tutorial.chapters.report import limit, whole
 from spead_tutorial.lab import LabError
 from spead_tutorial.lab.helper import open_missing
 from spead_tutorial.measure.programs import ProgramError
@@ -39,8 +44,41 @@ class Number(click.FloatRange):
     """A number in a range, which neither nan nor inf is."""
 
     def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        number = float(super().convert(value, param, ctx))
-        return number if math.isfinite(number) else self.fail(f"{value} is no number", param, ctx)
+        number = math.nan
+        with contextlib.suppress(click.BadParameter):
+            number = float(super().convert(value, param, ctx))
+        if math.isfinite(number):
+            return number
+        self.fail(f"it must be a number {self._describe_range()}, not {value!r}", param, ctx)
+
+    def _describe_range(self) -> str:
+        """Say it in words, also in the help."""
+        if self.max is not None:
+            return f"from {self.min} to {self.max}"
+        return f"{'above' if self.min_open else 'from'} {self.min}"
+
+
+class Whole(click.IntRange):
+    """A whole number in a range; one of bytes may have a unit, as in the chapters' programs."""
+
+    def __init__(self, least: int, most: int = 2**63 - 1, *, in_bytes: bool = False) -> None:
+        super().__init__(least, most)
+        self._range = f"from {least} to {limit(most)}"
+        what = "a number of bytes" if in_bytes else "a whole number"
+        self._read = functools.partial(whole, least=least, most=most, what=what, in_bytes=in_bytes)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        try:
+            return self._read(str(value))
+        except argparse.ArgumentTypeError as error:
+            self.fail(f"it {error}", param, ctx)
+
+    def _describe_range(self) -> str:
+        return self._range
+
+
+#: Of the options that take a language.
+OF_LANGUAGES = f"[{'|'.join(LANGUAGES)}]"
 
 
 def parsed(parse: Callable[[str], _T]) -> Callable[[str], _T]:
@@ -53,6 +91,9 @@ def parsed(parse: Callable[[str], _T]) -> Callable[[str], _T]:
             raise click.UsageError(str(error)) from None
 
     return convert
+
+
+LANGUAGE = parsed(find_language)
 
 
 # ---- Sentences ----
@@ -119,6 +160,17 @@ def _say(name: str, message: str) -> None:
     click.echo(f"{name}: {plain(' '.join(message.split()))}", err=True)
 
 
+def _path(command: click.Command, name: str, arguments: Sequence[str] | None) -> str:
+    """Return the words of a command, which click knows no more where an option lacks its value."""
+    words = [name]
+    for word in sys.argv[1:] if arguments is None else arguments:
+        if not isinstance(command, click.Group) or word not in command.commands:
+            break
+        words.append(word)
+        command = command.commands[word]
+    return " ".join(words)
+
+
 def _forget_what_cannot_be_written() -> None:
     """Have Python not try again at its end, and say so in its own words."""
     try:
@@ -138,7 +190,7 @@ def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -
         if sys.stdout is not None:
             sys.stdout.flush()
     except click.UsageError as error:
-        path = error.ctx.command_path if error.ctx is not None else name
+        path = error.ctx.command_path if error.ctx is not None else _path(command, name, arguments)
         _say(name, f"{error.format_message().rstrip('.')} (see {path} --help)")
         return _WRONG
     except click.ClickException as error:

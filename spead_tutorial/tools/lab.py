@@ -16,7 +16,9 @@ from spead_tutorial.lab.process import end_interrupted
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
+@click.option(
+    "--kind", type=click.Choice(KINDS, case_sensitive=False), help="Kind of the lab's device."
+)
 @click.option("--receiver", is_flag=True,
               help="With what is sent arriving: a program there can receive it.")  # fmt: skip
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)

@@ -23,7 +23,7 @@ from spead_tutorial import BUG_COMPAT_PYSPEAD_0_5_2, Empty, Stopped, ThreadPool
 from spead_tutorial._shown import shown
 from spead_tutorial.recv import Account, HeapBase, RingStreamConfig, Stream, StreamConfig
 from spead_tutorial.recv._stats import losses
-from spead_tutorial.tools.command_line import Number, parsed
+from spead_tutorial.tools.command_line import Number, Whole, parsed
 from spead_tutorial.tools.recv_items import Items
 
 _WINDOW_S = 1.0
@@ -245,7 +245,7 @@ def _place(text: str) -> Address | Path:
     return Address(found[1] or found[2] or "", int(found[3]))
 
 
-_COUNT = click.IntRange(1, 2**31 - 1)
+_COUNT = Whole(1, 2**31 - 1)
 
 
 @click.command()
@@ -259,19 +259,19 @@ _COUNT = click.IntRange(1, 2**31 - 1)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, at the end.")
 @click.option("--max-heaps", type=_COUNT, default=StreamConfig.DEFAULT_MAX_HEAPS, metavar="HEAPS",
               show_default=True, help="Heaps of a substream that may arrive at once.")  # fmt: skip
-@click.option("--substreams", type=click.IntRange(1, 1 << 16), default=1, show_default=True,
+@click.option("--substreams", type=Whole(1, 1 << 16), default=1, show_default=True,
               metavar="COUNT", help="Sequences of heaps, which take turns.")  # fmt: skip
 @click.option("--any-order/--in-order", "allow_out_of_order", default=True, show_default=True,
               help="Whether a heap's packets may come in any order.")  # fmt: skip
 @click.option("--all-senders", "by_sender", flag_value=False, default=True,
               help="Take a heap's packets from whatever senders.")  # fmt: skip
-@click.option("--max-heap-size", type=click.IntRange(1, 2**47), metavar="BYTES",
+@click.option("--max-heap-size", type=Whole(1, 2**47, in_bytes=True), metavar="BYTES",
               default=StreamConfig.DEFAULT_MAX_HEAP_SIZE, show_default=True,
               help="Bytes in a heap at most.")  # fmt: skip
-@click.option("--max-size", type=click.IntRange(1, 65535), metavar="BYTES",
+@click.option("--max-size", type=Whole(1, 65535, in_bytes=True), metavar="BYTES",
               default=65535, show_default=True,
               help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
-@click.option("--buffer", "buffer_size", type=click.IntRange(0, 2**31 - 1), metavar="BYTES",
+@click.option("--buffer", "buffer_size", type=Whole(0, 2**31 - 1, in_bytes=True), metavar="BYTES",
               default=Stream.DEFAULT_UDP_BUFFER_SIZE, show_default=True,
               help="The socket's buffer; 0 leaves the system's.")  # fmt: skip
 @click.option("--filter", metavar="CONDITIONS",

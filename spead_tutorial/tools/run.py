@@ -10,7 +10,6 @@ import click
 
 from spead_tutorial._shown import shown_lines
 from spead_tutorial.chapters.catalogue import (
-    LANGUAGES,
     SWITCHES,
     Chapter,
     Receiver,
@@ -24,9 +23,9 @@ from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.verify import Report
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools import progress
-from spead_tutorial.tools.command_line import Number, parsed
+from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, Number, Whole, parsed
 
-_SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
+_BYTES = Whole(1, in_bytes=True)  # as the programs have it
 _DEFAULT = click.core.ParameterSource.DEFAULT
 _Asked = types.SimpleNamespace  # what was asked for, by the names of the options
 #: The kinds of runs, the options that each of them needs, and those that only some of them take.
@@ -59,31 +58,33 @@ def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
 
 @click.command()
 @click.argument("chapter", type=parsed(find_program))
-@click.option("--lang", type=click.Choice(LANGUAGES), default="python", show_default=True,
+@click.option("--lang", type=LANGUAGE, default="python", show_default=True, metavar=OF_LANGUAGES,
               help="Which of its programs.")  # fmt: skip
 @click.option("--from", "sender", type=parsed(find_chapter), metavar="CHAPTER",
               help="Whose program sends to a chapter that receives: 2 by default.")  # fmt: skip
-@click.option("--from-lang", type=click.Choice(LANGUAGES),
+@click.option("--from-lang", type=LANGUAGE, metavar=OF_LANGUAGES,
               help="Which of its programs: that of --lang by default.")  # fmt: skip
 @click.option("--rate", type=Number(0.125, 4000), metavar="MB/S",
               help="Rate of the lab's link, headers included; senders wait.")  # fmt: skip
-@click.option("-n", "heaps", type=_SIZE, metavar="HEAPS", help="Heaps to send.")
-@click.option("-H", "heap_size", type=_SIZE, metavar="BYTES", help="Bytes of samples in a heap.")
-@click.option("-p", "packet_size", type=_SIZE, metavar="BYTES",
+@click.option("-n", "heaps", type=Whole(1), metavar="HEAPS", help="Heaps to send.")
+@click.option("-H", "heap_size", type=_BYTES, metavar="BYTES", help="Bytes of samples in a heap.")
+@click.option("-p", "packet_size", type=_BYTES, metavar="BYTES",
               help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
 @click.option("-r", "random", is_flag=True, help="Random samples instead of a fill.")
-@click.option("-s", "streams", type=click.IntRange(1, 1024), metavar="COUNT",
+@click.option("-s", "streams", type=Whole(1, 1024), metavar="COUNT",
               help="Streams, each with a thread of its own.")  # fmt: skip
-@click.option("-b", "buffers", type=click.IntRange(0, 1000), metavar="COUNT",
+@click.option("-b", "buffers", type=Whole(0, 1000), metavar="COUNT",
               help="Heaps that a receiver's pool has memory for.")  # fmt: skip
 @click.option("-c", "cores", metavar="A,B",
               help="Cores to pin the program's thread and the stream's to.")  # fmt: skip
 @click.option("--copy", is_flag=True, help="Have the kernel copy the samples.")
 @click.option("--small-pages", is_flag=True, help="Ordinary pages for them, not huge ones.")
 @click.option("--fill", is_flag=True, help="Write the samples anew before they are sent.")
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
+@click.option(
+    "--kind", type=click.Choice(KINDS, case_sensitive=False), help="Kind of the lab's device."
+)
 @click.option("--host", help="Send there, outside a lab.")
-@click.option("--port", type=click.IntRange(1, 65535), help="UDP port of that host.")
+@click.option("--port", type=Whole(1, 65535), help="UDP port of that host.")
 @click.option("--allow-real-network", is_flag=True,
               help="Let packets leave this machine.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -93,7 +94,8 @@ def run(**given: Any) -> int:
     CHAPTER is a number or the name of a program. It prints the rate, payload bytes over
     time, and what proves it: the packets that the program claims, and what the device
     counted. While that lasts, a terminal shows how far it has come. A chapter takes only the
-    options that it introduced or inherited: see spead-tutorial chapters.
+    options that it introduced or inherited: see spead-tutorial chapters. A number of BYTES may
+    have a unit, as in 8KiB, 1MiB or 9kB.
 
     A chapter that receives is run with one that sends to it, on the two machines of a lab, and
     the options of that one are passed on to it. What both print is shown, and then what became of

@@ -12,21 +12,22 @@ from spead_tutorial.lab import check_destination
 from spead_tutorial.measure.analysis import first_steady, shares, span
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.timeline import record
+from spead_tutorial.tools.command_line import Whole
 
-_SIZE = click.IntRange(1, 2**63 - 1)  # as the programs have it
+_BYTES = Whole(1, in_bytes=True)  # as the programs have it
 
 
 @click.command()
 @click.argument("host")
-@click.argument("port", type=click.IntRange(1, 65535))
+@click.argument("port", type=Whole(1, 65535))
 @click.option("--pipelined", is_flag=True,
               help="Prepare a heap while the last one is sent, as chapter 5 does.")  # fmt: skip
 @click.option("--random", is_flag=True, help="Random samples instead of a fill.")
-@click.option("-n", "heaps", type=_SIZE, default=24, show_default=True, metavar="HEAPS",
+@click.option("-n", "heaps", type=Whole(1), default=24, show_default=True, metavar="HEAPS",
               help="Heaps to send.")  # fmt: skip
-@click.option("-H", "heap_size", type=_SIZE, default=1 << 20, show_default=True, metavar="BYTES",
+@click.option("-H", "heap_size", type=_BYTES, default=1 << 20, show_default=True, metavar="BYTES",
               help="Bytes of samples in a heap.")  # fmt: skip
-@click.option("-p", "packet_size", type=_SIZE, default=1472, show_default=True, metavar="BYTES",
+@click.option("-p", "packet_size", type=_BYTES, default=1472, show_default=True, metavar="BYTES",
               help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
 @click.option("-c", "cores", metavar="A,B",
               help="Cores to pin the program's thread and the stream's to.")  # fmt: skip

@@ -9,7 +9,14 @@ import re
 
 import pytest
 
-from spead_tutorial.chapters.catalogue import CHAPTERS, PROGRAMS, RECEIVERS, STEPS, find_chapter
+from spead_tutorial.chapters.catalogue import (
+    CHAPTERS,
+    PROGRAMS,
+    RECEIVERS,
+    STEPS,
+    find_chapter,
+    find_language,
+)
 from support import ROOT
 from support.programs import FOLDERS, name_of, source
 
@@ -82,5 +89,21 @@ def test_a_step_is_found_by_its_name_and_its_number_finds_the_chapter(step):
 
 @pytest.mark.parametrize("text", ["", "1", "3", "tut_3", "99", "-2", "tut_send_1", "None"])
 def test_an_unknown_chapter_is_an_error_that_lists_those_there_are(text):
-    with pytest.raises(ValueError, match="there are 2, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16"):
+    with pytest.raises(
+        ValueError, match="those that send are 2, 4, 5, 6, 8, 10, 11, 13, 14, 15, 16"
+    ):
         find_chapter(text)
+
+
+@pytest.mark.parametrize(
+    ("words", "language"),
+    [("python Python PYTHON", "python"), ("c C", "c"), ("cpp CPP c++ C++ Cpp", "cpp")],
+)
+def test_a_language_is_found_by_what_pages_call_it(words, language):
+    assert {find_language(word) for word in words.split()} == {language}
+
+
+@pytest.mark.parametrize("text", ["", "c#", "c+", "py", "rust", "C++20"])
+def test_an_unknown_language_is_an_error_that_lists_those_there_are(text):
+    with pytest.raises(ValueError, match="say python, c, cpp"):
+        find_language(text)

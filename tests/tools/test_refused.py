@@ -4,18 +4,30 @@
 import os
 import shlex
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from bench.cli import cli as bench
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import place
 from spead_tutorial.measure.programs import built
+from spead_tutorial.tools.cli import cli
 from support import ROOT
 from support.labs import needs_lab
 from support.typed import check_refused
 
 EIGHT_IN_C = ROOT / "csrc" / "chapters" / "tut_8_send_reuse_memory.c"
+
+
+def options_of(command: click.Command) -> Iterator[click.Option]:
+    """All options of a command, and of those below it."""
+    yield from (one for one in command.params if isinstance(one, click.Option))
+    for below in getattr(command, "commands", {}).values():
+        yield from options_of(below)
+
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
 
@@ -27,27 +39,44 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("path 99", "there is no program '99': say ceiling, sink, blast, or a chapter"),
         ("--nothing", "No such option"),
         ("run", "Missing argument 'CHAPTER'"),
-        ("run 99", "there is no chapter '99'"),
-        ("run 1", "there is no chapter '1' that sends"),
-        ("run 3 --from 3", "there is no chapter '3' that sends"),
+        ("run 99", "there is no chapter '99': those that send are 2, 4, 5,"),
+        ("run 99", "16, and those that receive 3, 7, 9, 12, 17, 18"),
+        ("run 1", "chapter 1 has no program: those that send are 2, 4, 5,"),
+        ("run ' 1'", "chapter 1 has no program"),
+        ("run 0", "there is no chapter '0'"),
+        ("run one", "there is no chapter 'one'"),
+        ("run 3 --from 1", "chapter 1 has no program: those that send are 2, 4, 5,"),
+        ("run 3 --from 19", "there is no chapter '19': those that send are"),
+        ("run 3 --from 3", "chapter 3 receives: those that send are 2, 4, 5,"),
+        ("run 3 --from tut_7_recv_power", "chapter tut_7_recv_power receives"),
         ("run 3 -n 5", "chapter 2 has no option -n"),
         ("run 3 --host 127.0.0.1 --port 9", "chapter 3 is receiving in a lab, without --host"),
         ("run 3 --kind ifb", "chapter 3 is receiving in a lab, without --kind"),
         ("run 10 --from 2", "without --from: that is for receiving in a lab"),
         ("run 10 -b 2", "without -b: that is for receiving"),
         ("run 3 -b 2", "chapter 3 has no option -b"),
-        ("run 9 -b 1001", "-b"),
-        ("run 7 --from 6 --rate nan", "nan is no number"),
+        ("run 9 -b 1001", "'-b': it must be a whole number from 0 to 1000, not '1001'"),
+        ("run 7 --from 6 --rate nan", "it must be a number from 0.125 to 4000, not 'nan'"),
         ("run 3 --rate 100", "chapter 2 sends over loopback, without --rate: take --from 6"),
         ("run 2 --rate 100", "chapter 2 sends over loopback, without --rate: take 6"),
         ("run 6 --rate 100 --host 127.0.0.1 --port 9", "sending to --host, without --rate"),
         ("run 10 11", "extra argument"),
         ("lab", "Missing argument 'COMMAND...'"),
         ("lab --receiver --kind ifb -- true", "--receiver is by loopback, without --kind"),
-        ("run 10 --lang rust", "'rust'"),
+        ("run 10 --lang rust", "there is no program in 'rust': say python, c, cpp (or c++)"),
+        ("path 10 --lang c+", "there is no program in 'c+'"),
+        ("run 3 --from-lang ''", "there is no program in ''"),
+        ("run 10 --lang", "(see spead-tutorial run --help)"),
         ("run 10 --kind eth", "'eth'"),
-        ("run 10 -n 0", "-n"),
-        (f"run 10 -n {1 << 63}", "-n"),
+        ("run 10 -n 0", "'-n': it must be a whole number from 1 to 2^63-1, not '0'"),
+        (f"run 10 -n {1 << 63}", "from 1 to 2^63-1"),
+        ("run 10 -n 8KiB", "from 1 to 2^63-1, not '8KiB'"),
+        ("run 10 -H 8K", "a number of bytes from 1 to 2^63-1, such as 8192, 8KiB or 1MiB, not"),
+        ("run 10 -p zero", "'-p': it must be a number of bytes"),
+        ("run 14 -s 1025", "from 1 to 1024"),
+        ("timeline 127.0.0.1 8888 -H x", "such as 8192, 8KiB or 1MiB"),
+        ("timeline 127.0.0.1 0", "from 1 to 65535"),
+        ("check 8 --rounds 0 x", "from 1 to 100"),
         ("run 10 -r", "chapter 10 has no option -r: it takes -n, -H, -p"),
         ("run 4 -p 9000", "chapter 4 has no option -p"),
         ("run 6 -H 8192", "chapter 6 has no option -H"),
@@ -71,7 +100,8 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("why --interface lo -- true {host}", "say where the sender sends to"),
         ("why --picture time.png -- true", "draws an SVG"),
         ("why --picture nosuch/time.svg -- true", "there is no folder nosuch for the picture"),
-        ("why --seconds 0 -- true", "--seconds"),
+        ("why --seconds 0 -- true", "it must be a number from 0.1 to 600, not '0'"),
+        ("why --pid x", "a whole number from 1 to"),
         ("why --receiver --kind dummy -- x", "--receiver is for a COMMAND"),
         ("why --receiver --interface lo -- x", "--receiver is for a COMMAND"),
         ("check 1 x.py", "chapter 1 has no exercise: there are those of 2, 3, 4,"),
@@ -89,13 +119,45 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("recv ::1:8888", "an IPv6 address in brackets, as [::1]:8888"),
         ("recv 8888 --interface 127.0.0.1", "--interface is for a multicast group"),
         ("recv '[ff02::1234]:8888' --interface none0", "there is no interface 'none0'"),
-        ("recv 8888 --silence 0", "--silence"),
+        ("recv 8888 --silence 0", "it must be a number above 0, not '0'"),
+        ("recv 8888 --silence soon", "it must be a number above 0, not 'soon'"),
+        ("recv 8888 --max-heap-size 1TB", "such as 8192, 8KiB or 1MiB"),
+        ("recv 8888 --buffer 2GiB", "from 0 to 2147483647"),
+        ("recv 8888 --max-size 64KiB", "from 1 to 65535"),
     ],
 )
 def test_what_is_asked_for_wrongly_is_one_line_and_status_2(here, monkeypatch, arguments, words):
     monkeypatch.setattr(socket, "if_nameindex", lambda: [(1, "lo"), (2, "eth7")])
     Path("F").touch()
     check_refused(here(*shlex.split(arguments)), 2, words)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "path 10 --lang C",
+        "path 10 --lang c",
+        "path 10 --lang Python",
+        "path 10 --lang PYTHON",
+        "path 10 --lang cpp",
+        "path 10 --lang C++",
+        "path 10 --lang c++",
+        "recv 8888 --max-heap-size 1GiB --count 1 --silence 0.01 --buffer 8MiB --max-size 9kB",
+    ],
+)
+def test_words_are_taken_as_pages_write_them(here, arguments):
+    done = here(*shlex.split(arguments))
+    assert "Invalid value" not in done.stderr
+    assert done.returncode == (0 if arguments.startswith("path") else 1)  # nothing has come
+
+
+@pytest.mark.parametrize("command", [cli, bench], ids=["spead-tutorial", "bench"])
+def test_no_help_and_no_refusal_has_a_range_in_signs(command):
+    for option in options_of(command):
+        assert "<=x" not in option.get_help_extra(click.Context(command)).get("range", "")
+        if isinstance(option.type, click.IntRange | click.FloatRange):
+            with pytest.raises(click.BadParameter, match=r"it must be a .*number"):
+                option.type.convert("none", option, None)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from spead_tutorial._shown import shown
 from spead_tutorial.lab import KINDS, Lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import Recording
-from spead_tutorial.tools.command_line import Number
+from spead_tutorial.tools.command_line import Number, Whole
 from spead_tutorial.tools.why import bars
 from spead_tutorial.tools.why import receiver as receivers
 from spead_tutorial.tools.why.findings import diagnose
@@ -27,9 +27,13 @@ from spead_tutorial.tools.why.watching import Sender, watch
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--seconds", type=Number(0.1, 600), default=3.0, show_default=True,
               help="How long it may send before it is stopped.")  # fmt: skip
-@click.option("--kind", type=click.Choice(KINDS), help="Kind of the lab's device.")
-@click.option("--mtu", type=click.IntRange(1280, 65535), help="The lab's MTU in bytes (9216).")
-@click.option("--pid", type=click.IntRange(1), help="A sender that runs already.")
+@click.option(
+    "--kind", type=click.Choice(KINDS, case_sensitive=False), help="Kind of the lab's device."
+)
+@click.option(
+    "--mtu", type=Whole(1280, 65535, in_bytes=True), help="The lab's MTU in bytes (9216)."
+)
+@click.option("--pid", type=Whole(1, 2**31 - 1), help="A sender that runs already.")
 @click.option("--interface", metavar="NAME",
               help="An interface of this machine, in place of a lab.")  # fmt: skip
 @click.option("--allow-real-network", is_flag=True,
