@@ -485,9 +485,9 @@ cdef class ReceiveStream:
             IP. Datagrams that were captured before they were segmented are taken apart; fragments
             are not put together.
         filter : str
-            Which datagrams, in a part of libpcap's language: ``port NUMBER`` and ``host ADDRESS``,
-            after ``src`` or ``dst`` or neither, joined by ``and``, as in ``"udp dst port 8888"``.
-            VLANs make no difference. All by default.
+            Which datagrams, in a part of libpcap's language: ``host``, ``net``, ``port`` and
+            ``portrange``, after ``src`` or ``dst`` or neither, joined by ``and``, ``or``, ``not``
+            and parentheses, as in ``"udp dst port 8888 and not host 10.0.0.9"``. All by default.
 
         Raises
         ------

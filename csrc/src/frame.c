@@ -3,11 +3,7 @@
  * believed. */
 #include "frame.h"
 
-#include "status.h"
 #include "wire.h"
-
-#include <arpa/inet.h>
-#include <stdlib.h>
 
 enum { IPV4 = 0x0800, IPV6 = 0x86dd, UDP = 17 };
 
@@ -26,6 +22,7 @@ static spti_frame_kind parse_udp(spti_frame *frame, const uint8_t *bytes, size_t
     size_t length = get16(bytes + 4);
     if (length < 8 || length > of)
         return SPTI_FRAME_OTHER;
+    frame->has_ports = true;
     frame->ports[0] = (uint16_t)get16(bytes);
     frame->ports[1] = (uint16_t)get16(bytes + 2);
     frame->payload = bytes + 8;
@@ -154,76 +151,4 @@ spti_frame_kind spti_frame_parse(spti_frame *frame, unsigned link, const uint8_t
     return type == IPV4   ? parse_ipv4(frame, bytes + at, n_bytes - at)
            : type == IPV6 ? parse_ipv6(frame, bytes + at, n_bytes - at)
                           : SPTI_FRAME_OTHER;
-}
-
-/* ---- Filters --------------------------------------------------------------------------------- */
-
-/* "[src|dst] port NUMBER" or "[src|dst] host ADDRESS", of which the first word has been read. */
-static bool parse_condition(spti_frame_filter *filter, const char *word, char **rest)
-{
-    bool to = strcmp(word, "dst") == 0, from = strcmp(word, "src") == 0;
-    if (to || from)
-        word = strtok_r(NULL, " \t", rest);
-    const char *what = strtok_r(NULL, " \t", rest);
-    if (word == NULL || what == NULL || filter->n == 8)
-        return false;
-    size_t i = filter->n++;
-    filter->conditions[i].of[0] = !to;
-    filter->conditions[i].of[1] = !from;
-    if (strcmp(word, "port") == 0) {
-        char *end;
-        unsigned long port = strtoul(what, &end, 10);
-        filter->conditions[i].port = (uint16_t)port;
-        return *end == '\0' && port > 0 && port <= UINT16_MAX;
-    }
-    bool is_ipv6 = strchr(what, ':') != NULL;
-    filter->conditions[i].address_size = is_ipv6 ? 16 : 4;
-    return strcmp(word, "host") == 0 &&
-           inet_pton(is_ipv6 ? AF_INET6 : AF_INET, what, filter->conditions[i].address) == 1;
-}
-
-spt_status spti_frame_filter_parse(spti_frame_filter *filter, const char *text, spt_error *err)
-{
-    char words[256], *rest = words;
-    *filter = (spti_frame_filter){0};
-    bool good = strlen(text) < sizeof(words);
-    if (good)
-        strcpy(words, text);
-    const char *word = good ? strtok_r(words, " \t", &rest) : NULL;
-    while (good && word != NULL) {
-        bool udp = strcmp(word, "udp") == 0; /* which may be followed by a condition */
-        good = udp || parse_condition(filter, word, &rest);
-        word = good ? strtok_r(NULL, " \t", &rest) : NULL;
-        bool joined = word != NULL && strcmp(word, "and") == 0;
-        if (joined)
-            word = strtok_r(NULL, " \t", &rest);
-        good = good && (joined ? word != NULL : word == NULL || udp);
-    }
-    if (good)
-        return SPT_OK;
-    return spti_fail(err, SPT_ERR_ARGUMENT,
-                     "cannot filter by '%.60s': filters are '[src|dst] port NUMBER' and '[src|dst] "
-                     "host ADDRESS', joined by 'and'; for others, 'tcpdump -r FILE -w FILTERED "
-                     "FILTER' makes a file",
-                     text);
-}
-
-bool spti_frame_filter_takes(const spti_frame_filter *filter, const spti_frame *frame)
-{
-    for (size_t i = 0; i < filter->n; i++) {
-        bool takes = false;
-        for (int side = 0; side < 2; side++) {
-            size_t size = filter->conditions[i].address_size;
-            const uint8_t *address = frame->addresses[side];
-            bool same = size == 0 ? frame->ports[side] == 0 ||
-                                        frame->ports[side] == filter->conditions[i].port
-                                  : address == NULL ||
-                                        (frame->address_size == size &&
-                                         memcmp(address, filter->conditions[i].address, size) == 0);
-            takes = takes || (filter->conditions[i].of[side] && same);
-        }
-        if (!takes)
-            return false;
-    }
-    return true;
 }

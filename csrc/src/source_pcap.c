@@ -3,7 +3,7 @@
 #include "source.h"
 
 #include "capture.h"
-#include "frame.h"
+#include "frame_filter.h"
 #include "sender.h"
 #include "status.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns the tests of capture.c, frame.c and source_pcap.c: captures that are written here, byte by
- * byte, as the descriptions of the formats have it, and received. */
+/* Owns the tests of capture.c, frame.c, frame_filter.c and source_pcap.c: captures that are written
+ * here, byte by byte, as the descriptions of the formats have it, and received. */
 #define CHECK_AFTER end
 
 #include "support.h"
@@ -249,7 +249,8 @@ TEST(heaps_are_found_in_frames_of_every_kind_in_files_of_both_formats_and_byte_o
             uint64_t n = 0;
             for (unsigned j = 0; j < 4; j++)
                 put_heap(link, j / 2, j % 2, 8888, ++n);
-            CHECK_EQUAL(heaps_of_file(NULL), n, counts().frames, n, counts().others, 0);
+            CHECK_EQUAL(heaps_of_file("udp dst port 8888 and net (10 or fd00::/16)"), n,
+                        counts().frames, n, counts().others, 0);
         }
     }
 }
@@ -376,6 +377,15 @@ TEST(fragments_cut_frames_and_others_are_counted_and_padding_is_not_looked_at)
     CHECK_EQUAL(c.frames, 5, c.cut, 1, c.others, 1, c.fragments, 2);
 }
 
+/* From 10.0.0.1, port 1234, to 10.0.0.2, ports 8888 and 8889; from fd00::1 to fd00::2, port 8888.
+ */
+static void make_filtered_file(void)
+{
+    begin_file(false, true, 0xa1b2c3d4, 1);
+    for (unsigned i = 0; i < 3; i++)
+        put_heap(0, i == 2, false, i == 1 ? 8889 : 8888, 1 + i);
+}
+
 TEST(a_filter_takes_what_comes_from_or_goes_to_ports_and_addresses)
 {
     static const struct {
@@ -390,19 +400,149 @@ TEST(a_filter_takes_what_comes_from_or_goes_to_ports_and_addresses)
         {"host 10.0.0.2 and port 8888", 1},
         {"udp and src host fd00::1 and dst host fd00::2", 1},
         {"src host fd00::2", 0},
+        {"ip", 2},
+        {"ip6", 1},
+        {"not ip6 && ! port 8889", 1},
+        {"not not ip6||!(udp)", 1},
+        {"port 8889 or ip6", 2},
+        {"port 8889 or ip6 and port 1", 0}, /* neither goes first */
+        {"port 8889 or (ip6 and port 1)", 1},
+        {"not port 8889 and 8888", 2},
+        {"port 8889 or 8888 and ip", 2},
+        {"dst port (8889 or 1234)", 1},
+        {"port 8889 or (1 or 8888)", 3},
+        {"dst port 8889 or not 8889", 3},
+        {"portrange 8889-9000", 1},
+        {"udp dst portrange 9000-8889 or 8888", 3},
+        {"src and dst portrange 1234-8888", 2},
+        {"src or dst port 8889", 1},
+        {"dst or src host 10.0.0.2", 2},
+        {"src and dst net 10.0.0.0/30", 2},
+        {"src and dst net 10.0.0.2/31", 0},
+        {"src 10.0.0.1 or fd00::1", 3},
+        {"ip dst host 10.0.0.2 or 10.0.0.3", 2},
+        {"net 10", 2},
+        {"net 10.0.1 or net 10.0.0.2", 2},
+        {"net 10.0/16", 2},
+        {"net 10.0.0.0 mask 255.0.255.0", 2},
+        {"ip6 dst net fd00::/127", 0},
+        {"ip6 dst net fd00::2/127", 1},
+        {"net ::/0", 1},
+        {"not net 0.0.0.0/0", 1},
+        {"port 0", 0},
+        {"portrange 0-65535", 3},
     };
-    begin_file(false, true, 0xa1b2c3d4, 1);
-    for (unsigned i = 0; i < 3; i++)
-        put_heap(0, i == 2, false, i == 1 ? 8889 : 8888, 1 + i);
+    make_filtered_file();
     for (size_t i = 0; i < LENGTH(filters); i++) {
         CHECK_EQUAL(heaps_of_file(filters[i].filter), filters[i].n);
         CHECK_EQUAL(counts().others, 3 - filters[i].n);
     }
-    static const char *const wrong[] = {"tcp",        "port",     "port 0",  "port 65536",
-                                        "host there", "dst port", "udp and", "udp or port 1"};
-    for (size_t i = 0; i < LENGTH(wrong); i++)
-        CHECK_REFUSED(SPT_ERR_ARGUMENT, "tcpdump -r FILE",
-                      spt_recv_stream_add_udp_pcap(receiver, path, wrong[i], &err));
+}
+
+TEST(a_filter_that_is_not_understood_is_refused_in_a_line_that_says_where_and_what_is)
+{
+    static const struct {
+        const char *filter, *where;
+    } wrong[] = {
+        {"tcp", "'tcp' (character 1)"},
+        {"port", "'' (character 5)"},
+        {"port 65536", "'65536' (character 6)"},
+        {"port 010", "'010' (character 6)"},
+        {"port 1-2", "'1-2'"},
+        {"port -1", "'-1'"},
+        {"portrange 1-", "'1-'"},
+        {"portrange 1 - 2", "'-' (character 13)"},
+        {"host there", "'there'"},
+        {"host 10.1", "'10.1'"},
+        {"host 10.0.0.0/8", "'10.0.0.0/8'"},
+        {"10.0.0.1", "'10.0.0.1'"},
+        {"net 10.1.0.0/8", "'10.1.0.0/8'"},
+        {"net 10.0.0.0/33", "'10.0.0.0/33'"},
+        {"net 10.0.0.1 mask 255.0.0.0", "'10.0.0.1'"},
+        {"net fd00::1/64", "'fd00::1/64'"},
+        {"net fd00:: mask ffff::", "'fd00::'"},
+        {"ip host fd00::1", "'fd00::1'"},
+        {"ip port 1", "'1'"},
+        {"udp host 10.0.0.1", "'10.0.0.1'"},
+        {"src or port 1", "'port'"},
+        {"dst port", "'' (character 9)"},
+        {"udp and", "''"},
+        {"udp port 1 port 2", "'port' (character 12)"},
+        {"udp & port 1", "'&'"},
+        {"(port 1", "''"},
+        {"port 1)", "')'"},
+        {"()", "')'"},
+        {"(port 1) or 2", "'2'"},
+        {"port (1 or port 2)", "'2)'"},
+        {"port 1 or 10.0.0.1", "'10.0.0.1'"},
+        {"ether host 1", "'ether'"},
+        {"len > 5\n", "'len'"},
+        {"vlan 5 and udp", "'vlan'"},
+        {"udp[0] = 1", "'udp[0]'"},
+    };
+    make_filtered_file();
+    CHECK_EQUAL(heaps_of_file(""), 3);
+    for (size_t i = 0; i < LENGTH(wrong); i++) {
+        const char *filter = wrong[i].filter;
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, wrong[i].where,
+                      spt_recv_stream_add_udp_pcap(receiver, path, filter, &err));
+        CHECK_REFUSED(SPT_ERR_ARGUMENT, "'tcpdump -r FILE -w FILTERED FILTER' knows more",
+                      spt_recv_stream_add_udp_pcap(receiver, path, filter, &err));
+    }
+}
+
+TEST(a_filter_that_is_too_long_or_too_deep_is_refused)
+{
+    static const struct {
+        const char *again, *last, *behind;
+        size_t most;
+    } cases[] = {
+        {"(", "udp", ")", 10},     {"not(", "udp", ")", 10}, {"udp or ", "udp", "", 49},
+        {"not ", "!udp", "", 249}, {" ", "", "", 1000},
+    };
+    static char text[1 << 20];
+    make_filtered_file();
+    for (size_t i = 0; i < LENGTH(cases); i++) {
+        const size_t times[] = {cases[i].most, cases[i].most + 1, 5000, 100000};
+        for (size_t j = 0; j < LENGTH(times); j++) {
+            char *to = text;
+            for (size_t n = 0; n < times[j]; n++)
+                to = stpcpy(to, cases[i].again);
+            to = stpcpy(to, cases[i].last);
+            for (size_t n = 0; n < times[j]; n++)
+                to = stpcpy(to, cases[i].behind);
+            if (j == 0)
+                CHECK_EQUAL(heaps_of_file(text), 3);
+            else
+                CHECK_REFUSED(SPT_ERR_ARGUMENT, "within each other at most",
+                              spt_recv_stream_add_udp_pcap(receiver, path, text, &err));
+        }
+    }
+}
+
+TEST(what_is_not_known_of_a_frame_does_not_keep_it_from_being_counted)
+{
+    static const struct {
+        const char *filter;
+        uint64_t n_fragments;
+    } filters[] = {
+        {"port 8889", 1},
+        {"not port 8889", 1},
+        {"not (port 1 or not port 2)", 1},
+        {"port 1 and host 10.0.0.1", 1},
+        {"port 1 and host 10.0.0.3", 0},
+        {"not port 1 or host 10.0.0.3", 1},
+        {"ip6 or not net 10", 0},
+    };
+    begin_file(false, true, 0xa1b2c3d4, 1);
+    begin_frame(0, false);
+    add_ipv4(0, 17, 0x2000, 64);
+    add_udp(8888, file, 56);
+    put_frame(frame_size);
+    for (size_t i = 0; i < LENGTH(filters); i++) {
+        CHECK_EQUAL(heaps_of_file(filters[i].filter), 0);
+        CHECK_EQUAL(counts().fragments, filters[i].n_fragments);
+    }
 }
 
 TEST(what_is_no_capture_is_refused_in_words_that_say_what_is_read)

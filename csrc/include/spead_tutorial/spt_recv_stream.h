@@ -191,9 +191,10 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_inproc(spt_recv_stream *st
  * of 1 MiB.
  *
  * :param path: Of the file.
- * :param filter: Which datagrams: conditions of libpcap's language, ``port NUMBER`` and ``host
- *     ADDRESS``, after ``src`` or ``dst`` or neither, joined by ``and``; ``""`` or ``NULL`` for
- *     all. VLANs make no difference.
+ * :param filter: Which datagrams, in a part of libpcap's language: ``[ip|ip6] [src|dst]`` and
+ *     ``host ADDRESS`` or ``net ADDRESS/BITS``, ``[udp] [src|dst]`` and ``port NUMBER`` or
+ *     ``portrange FIRST-LAST``, joined by ``and``, ``or``, ``not`` and parentheses; ``""`` or
+ *     ``NULL`` for all. Names are not looked up; VLANs and extension headers make no difference.
  * :return: ``SPT_OK``; ``SPT_ERR_SYSTEM`` where it cannot be opened; ``SPT_ERR_ARGUMENT`` for other
  *     files and filters; ``SPT_ERR_STOPPED``; ``SPT_ERR_MEMORY``; ``SPT_ERR_BUSY``.
  */
