@@ -33,10 +33,10 @@ def received(path, frames: Iterable[bytes], **config) -> tuple[list[recv.Heap], 
 
 def one_packet_each(sent: Stream) -> list[bytes]:
     """A packet for each heap, and an end whose count has all bits set."""
-    frames = [captures.frame(ref_encode.packet(cnt, 3, 0, b"abc"), sender=by) for cnt, by in sent]
+    frames = [captures.frame(ref_encode.packet(cnt, 3, 0, b"abc"), source=by) for cnt, by in sent]
     end = (1 << 40) - 1
     if end not in {cnt for cnt, _ in sent}:
-        frames.append(captures.frame(stop_packet(end), sender=sent[-1][1]))
+        frames.append(captures.frame(stop_packet(end), source=sent[-1][1]))
     return frames
 
 
@@ -217,7 +217,7 @@ def heap_of(cnt: int, by: int, n_packets: int) -> list[bytes]:
             ref_encode.packet(
                 cnt, 3 * n_packets, 3 * i, bytes([by % 256]) * 3, [(False, 0x1000, 0)]
             ),
-            sender=by,
+            source=by,
         )
         for i in range(n_packets)
     ]

@@ -2,16 +2,23 @@
 """Captures as other programs write them: datagrams in frames of Ethernet, in pcap or pcapng."""
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
 from pathlib import Path
 
+HOSTS = ("10.0.0.1", "10.0.0.2")
 
-def frame(payload: bytes, port: int = 8888, sender: int = 1234) -> bytes:
-    """Return a frame with a UDP datagram over IPv4, without checksums; sender: its port."""
-    udp = struct.pack(">HHHH", sender, port, 8 + len(payload), 0) + payload
-    ip = struct.pack(
-        ">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, b"\x0a\0\0\1", b"\x0a\0\0\2"
-    )
+
+def frame(
+    payload: bytes, port: int = 8888, source: int = 1234, addresses: Sequence[str] = HOSTS
+) -> bytes:
+    """Return a frame with a UDP datagram over IPv4 or IPv6, without checksums."""
+    udp = struct.pack(">HHHH", source, port, 8 + len(payload), 0) + payload
+    packed = [ip_address(one).packed for one in addresses]
+    if len(packed[0]) == 16:
+        ip = struct.pack(">IHBB16s16s", 6 << 28, len(udp), 17, 64, *packed)
+        return bytes(12) + b"\x86\xdd" + ip + udp
+    ip = struct.pack(">BBHHHBBH4s4s", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0, *packed)
     return bytes(12) + b"\x08\0" + ip + udp
 
 
