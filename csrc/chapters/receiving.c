@@ -317,7 +317,7 @@ void say_described(const struct receiver_options *options, const spt_item_group 
                 fputs("[any]", stdout);
             else
                 printf("[%" PRId64 "]", item->shape[j]);
-        fputs(": ", stdout);
+        fputs(item->n_shape > SPT_GROUP_DIMENSIONS ? "[...]: " : ": ", stdout);
         say_text(item->description);
         putchar('\n');
     }

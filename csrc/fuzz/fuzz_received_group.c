@@ -7,7 +7,7 @@
 #include "choices.h"
 #include "spead_tutorial/spt_recv.h"
 
-enum { MAX_ITEMS = 8, MOST_NAMES = 4, MOST_TEXT = 80, ROOM = MAX_ITEMS * 400 };
+enum { MAX_ITEMS = 8, MOST_NAMES = 4, MOST_TEXT = 80, ROOM = MAX_ITEMS * 400, LITTLE = 1000 };
 
 static made_packet made;
 static uint8_t payload[ROOM];
@@ -93,9 +93,12 @@ static void update(spt_item_group *group, choices *c)
     spt_status status = spt_item_group_update(group, &heap, &undescribed, NULL);
     REQUIRE(status == SPT_OK || (status == SPT_ERR_MEMORY && has_failed()));
     REQUIRE(undescribed <= n_pointers && spt_item_group_size(group) <= MOST_NAMES);
+    REQUIRE(spt_item_group_left_out(group) <= n_pointers);
     for (size_t i = 0; i < spt_item_group_size(group); i++) {
         REQUIRE(status == SPT_OK || !spt_item_group_at(group, i)->has_value);
         look_at(spt_item_group_at(group, i), &heap);
+        REQUIRE(spt_item_group_find(group, spt_item_group_at(group, i)->name) ==
+                spt_item_group_at(group, i));
     }
     free(heap.payload);
 }
@@ -103,8 +106,11 @@ static void update(spt_item_group *group, choices *c)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     choices c = {data, size};
-    spt_item_group *group = spt_item_group_create((int)choose(&c, 16), NULL);
+    size_t how = choose(&c, 16);
+    spt_item_group *group = spt_item_group_create((int)how % 8, NULL);
     REQUIRE(group != NULL);
+    if (how >= 8)
+        spt_item_group_set_max_memory(group, LITTLE);
     begin_failing(&c);
     do
         update(group, &c);

@@ -1,53 +1,177 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Owns what is remembered of descriptors, so that items of later heaps are found by name. What it
- * remembers is bounded, whatever strangers describe.
+ * remembers is bounded, whatever strangers describe, and so is the time to find it: the two trees
+ * are balanced, by the C library, where a hash could be made to collide.
  */
 #include "spead_tutorial/spt_recv.h"
 #include "status.h"
 #include "wire.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ITEMS = 512, MOST_TEXT = 65536, FIRST_ITEMS = 16 };
+enum { MOST_TEXT = 65536, FIRST_ITEMS = 16 };
+
+/* Each by itself, so that it stays where it is. */
+typedef struct held {
+    spt_group_item item;
+    size_t place;      /* in the list */
+    size_t bytes;      /* of memory */
+    struct held *next; /* that has a value, too */
+} held;
+
+/* What it takes besides: allocations, places in the list, and a node in each tree. */
+enum { HELD_BYTES = sizeof(held) + 160 };
 
 struct spt_item_group {
     int bug_compat;
-    spt_group_item **items; /* each by itself, so that it stays where it is */
-    size_t n, room;
+    size_t max_memory, memory;
+    held **items; /* in the order in which they were described; NULL where one has gone */
+    size_t n, room, n_gone;
+    void *by_id, *by_name;    /* trees, for tsearch() */
+    held *valued;             /* those that have a value */
     spt_received_item *found; /* of the last heap */
     size_t room_found;
+    size_t left_out; /* descriptors of the last heap */
     bool unfinished; /* the last heap was not taken in as a whole */
 };
 
 spt_item_group *spt_item_group_create(int bug_compat, spt_error *err)
 {
     spt_item_group *group = calloc(1, sizeof(*group));
-    if (group == NULL)
+    if (group == NULL) {
         (void)spti_fail(err, SPT_ERR_MEMORY, "no memory for a group of items");
-    else
-        group->bug_compat = bug_compat;
+        return NULL;
+    }
+    group->bug_compat = bug_compat;
+    group->max_memory = SPT_GROUP_MEMORY;
     return group;
 }
 
-static void destroy_item(spt_group_item *item)
+void spt_item_group_set_max_memory(spt_item_group *group, size_t bytes)
 {
-    free((char *)item->name);
-    free((char *)item->description);
-    free(item);
+    group->max_memory = bytes;
+}
+
+static void destroy_held(held *it)
+{
+    if (it == NULL)
+        return;
+    free((char *)it->item.name);
+    free((char *)it->item.description);
+    free(it);
+}
+
+/* ---- Trees ----------------------------------------------------------------------------------- */
+
+static int compare_ids(const void *one, const void *other)
+{
+    uint64_t a = ((const held *)one)->item.id, b = ((const held *)other)->item.id;
+    return (a > b) - (a < b);
+}
+
+static int compare_names(const void *one, const void *other)
+{
+    return strcmp(((const held *)one)->item.name, ((const held *)other)->item.name);
+}
+
+static held *find_id(const spt_item_group *group, uint64_t id)
+{
+    held key = {.item = {.id = id}};
+    held *const *node = tfind(&key, &group->by_id, compare_ids);
+    return node == NULL ? NULL : *node;
+}
+
+static held *find_name(const spt_item_group *group, const char *name)
+{
+    held key = {.item = {.name = name}};
+    held *const *node = tfind(&key, &group->by_name, compare_names);
+    return node == NULL ? NULL : *node;
+}
+
+static void forget_node(void *item)
+{
+    (void)item; /* which is freed by the list */
+}
+
+/* ---- The list -------------------------------------------------------------------------------- */
+
+/* Close the gaps of those that have gone. */
+static void close_gaps(spt_item_group *group)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < group->n && group->n_gone > 0; i++) {
+        held *it = group->items[i];
+        if (it == NULL)
+            continue;
+        it->place = kept;
+        group->items[kept++] = it;
+    }
+    if (group->n_gone > 0)
+        group->n = kept;
+    group->n_gone = 0;
+}
+
+/* Room for one more. As half of it is free after a change, that costs each item little. */
+static bool have_room(spt_item_group *group)
+{
+    if (group->n < group->room)
+        return true;
+    close_gaps(group);
+    if (group->n < group->room / 2)
+        return true;
+    size_t room = group->room == 0 ? FIRST_ITEMS : 2 * group->room;
+    held **items = realloc(group->items, room * sizeof(held *));
+    if (items == NULL)
+        return false;
+    group->items = items;
+    group->room = room;
+    return true;
+}
+
+static void drop(spt_item_group *group, held *it)
+{
+    if (it == NULL)
+        return;
+    tdelete(it, &group->by_id, compare_ids);
+    tdelete(it, &group->by_name, compare_names);
+    group->items[it->place] = NULL;
+    group->n_gone++;
+    group->memory -= it->bytes;
+    destroy_held(it);
+}
+
+static bool add(spt_item_group *group, held *it)
+{
+    if (!have_room(group) || tsearch(it, &group->by_id, compare_ids) == NULL)
+        return false;
+    if (tsearch(it, &group->by_name, compare_names) == NULL) {
+        tdelete(it, &group->by_id, compare_ids);
+        return false;
+    }
+    it->place = group->n;
+    it->item.is_new = true;
+    group->items[group->n++] = it;
+    group->memory += it->bytes;
+    return true;
 }
 
 void spt_item_group_destroy(spt_item_group *group)
 {
     if (group == NULL)
         return;
+    tdestroy(group->by_id, forget_node);
+    tdestroy(group->by_name, forget_node);
     for (size_t i = 0; i < group->n; i++)
-        destroy_item(group->items[i]);
+        destroy_held(group->items[i]);
     free(group->items);
     free(group->found);
     free(group);
 }
+
+/* ---- NumPy headers: dictionaries of Python, of which three words are looked for -------------- */
 
 static char *copy_text(spt_bytes bytes)
 {
@@ -59,8 +183,6 @@ static char *copy_text(spt_bytes bytes)
     text[bytes.length] = '\0';
     return text;
 }
-
-/* ---- NumPy headers: dictionaries of Python, of which three words are looked for -------------- */
 
 /* What follows a key, such as 'shape': NULL where there is none. */
 static const char *after_key(const char *header, const char *key)
@@ -139,22 +261,23 @@ static bool is_too_long(const spt_received_descriptor *d)
 }
 
 /* What a descriptor says; NULL where there is no memory. */
-static spt_group_item *new_item(const spt_received_descriptor *d, int bug_compat)
+static held *new_held(const spt_received_descriptor *d, int bug_compat)
 {
-    spt_group_item *item = calloc(1, sizeof(*item));
-    if (item == NULL)
+    held *it = calloc(1, sizeof(*it));
+    if (it == NULL)
         return NULL;
-    item->id = d->id;
-    item->name = copy_text(d->name);
-    item->description = copy_text(d->description);
-    bool good = item->name != NULL && item->description != NULL;
+    it->bytes = HELD_BYTES + d->name.length + d->description.length;
+    it->item.id = d->id;
+    it->item.name = copy_text(d->name);
+    it->item.description = copy_text(d->description);
+    bool good = it->item.name != NULL && it->item.description != NULL;
     if (good && d->numpy_header.length > 0)
-        good = read_header(item, d->numpy_header, bug_compat);
+        good = read_header(&it->item, d->numpy_header, bug_compat);
     else if (good)
-        read_format(item, d);
+        read_format(&it->item, d);
     if (good)
-        return item;
-    destroy_item(item);
+        return it;
+    destroy_held(it);
     return NULL;
 }
 
@@ -170,73 +293,40 @@ static bool same(const spt_group_item *a, const spt_group_item *b)
 
 /* ---- The group ------------------------------------------------------------------------------- */
 
-static bool have_room(spt_item_group *group)
+/* Take an item in, unless there is the same; false where there is no memory. One that there is no
+ * room for has still put an end to what had its id or name. */
+static bool take_in(spt_item_group *group, held *it)
 {
-    if (group->n < group->room || group->n == MOST_ITEMS)
+    held *old = find_id(group, it->item.id);
+    if (old != NULL && same(&old->item, &it->item)) {
+        destroy_held(it);
         return true;
-    size_t room = group->room == 0 ? FIRST_ITEMS : 2 * group->room;
-    spt_group_item **items = realloc(group->items, room * sizeof(*items));
-    if (items == NULL)
-        return false;
-    group->items = items;
-    group->room = room;
-    return true;
-}
-
-/* Remove those that have the id or the name of an item. */
-static void make_way(spt_item_group *group, const spt_group_item *item)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < group->n; i++) {
-        spt_group_item *old = group->items[i];
-        if (old->id == item->id || strcmp(old->name, item->name) == 0)
-            destroy_item(old);
-        else
-            group->items[kept++] = old;
     }
-    group->n = kept;
+    drop(group, old);
+    drop(group, find_name(group, it->item.name));
+    bool fits = group->memory < group->max_memory && it->bytes <= group->max_memory - group->memory;
+    if (fits && add(group, it))
+        return true;
+    group->left_out += !fits;
+    destroy_held(it);
+    return !fits;
 }
 
-/* Take an item in, unless there is the same, or no room for one more. */
-static void take_in(spt_item_group *group, spt_group_item *item)
-{
-    bool known = false;
-    for (size_t i = 0; i < group->n && !known; i++)
-        known = same(group->items[i], item);
-    if (!known)
-        make_way(group, item);
-    if (known || group->n == MOST_ITEMS) {
-        destroy_item(item);
-        return;
-    }
-    item->is_new = true;
-    group->items[group->n++] = item;
-}
-
-static spt_group_item *by_id(const spt_item_group *group, uint64_t id)
-{
-    for (size_t i = 0; i < group->n; i++)
-        if (group->items[i]->id == id)
-            return group->items[i];
-    return NULL;
-}
-
-/* Count an item that is a descriptor, and take it in; false where there is no memory for that. */
+/* Take an item in that is a descriptor; false where there is no memory for that. */
 static bool take_descriptor(spt_item_group *group, const spt_received_heap *heap,
-                            const spt_received_item *found, size_t *descriptors)
+                            const spt_received_item *found)
 {
     spt_received_descriptor d;
-    if (found->is_immediate || found->id != SPT_ID_DESCRIPTOR || heap->payload == NULL ||
-        !spt_received_descriptor_parse(&d, heap->payload + found->offset, (size_t)found->length,
-                                       group->bug_compat))
+    if (found->is_immediate || found->id != SPT_ID_DESCRIPTOR || heap->payload == NULL)
         return true;
-    ++*descriptors;
-    if (is_too_long(&d))
+    if (!spt_received_descriptor_parse(&d, heap->payload + found->offset, (size_t)found->length,
+                                       group->bug_compat) ||
+        is_too_long(&d)) {
+        group->left_out++;
         return true;
-    spt_group_item *item = have_room(group) ? new_item(&d, group->bug_compat) : NULL;
-    if (item != NULL)
-        take_in(group, item);
-    return item != NULL;
+    }
+    held *it = new_held(&d, group->bug_compat);
+    return it != NULL && take_in(group, it);
 }
 
 /* How many of so many bytes a value takes; more than there can be where its shape does. */
@@ -279,10 +369,11 @@ static bool take_value(spt_group_item *item, const spt_received_heap *heap,
 
 static void forget_values(spt_item_group *group)
 {
-    for (size_t i = 0; i < group->n; i++) {
-        group->items[i]->has_value = group->items[i]->is_immediate = false;
-        group->items[i]->value = (spt_bytes){NULL, 0}; /* it may be of a heap that is gone */
+    for (held *it = group->valued; it != NULL; it = it->next) {
+        it->item.has_value = it->item.is_immediate = false;
+        it->item.value = (spt_bytes){NULL, 0}; /* it may be of a heap that is gone */
     }
+    group->valued = NULL;
 }
 
 /* Take values: all of those that something describes, or none. Returns how many are left out. */
@@ -294,10 +385,15 @@ static size_t take_values(spt_item_group *group, const spt_received_heap *heap, 
         const spt_received_item *found = &group->found[i];
         if (found->id <= SPT_ID_STREAM_CTRL || (!whole && !found->is_immediate))
             continue;
-        spt_group_item *item = by_id(group, found->id);
-        bool taken = item != NULL && take_value(item, heap, found);
+        held *it = find_id(group, found->id);
+        bool had_value = it != NULL && it->item.has_value;
+        bool taken = it != NULL && take_value(&it->item, heap, found);
+        if (taken && !had_value) {
+            it->next = group->valued;
+            group->valued = it;
+        }
         left_out += !taken;
-        good = good && (taken || item == NULL);
+        good = good && (taken || it == NULL);
     }
     if (!good)
         forget_values(group);
@@ -316,9 +412,8 @@ static bool take_descriptors(spt_item_group *group, const spt_received_heap *hea
     }
     *n = spt_received_heap_items(heap, group->found);
     bool whole = heap->state != SPT_HEAP_INCOMPLETE;
-    size_t descriptors = 0;
-    for (size_t i = 0; whole && i < *n && descriptors < MOST_ITEMS; i++)
-        if (!take_descriptor(group, heap, &group->found[i], &descriptors))
+    for (size_t i = 0; whole && i < *n; i++)
+        if (!take_descriptor(group, heap, &group->found[i]))
             return false;
     return true;
 }
@@ -326,17 +421,24 @@ static bool take_descriptors(spt_item_group *group, const spt_received_heap *hea
 spt_status spt_item_group_update(spt_item_group *group, const spt_received_heap *heap,
                                  size_t *undescribed, spt_error *err)
 {
-    *undescribed = 0;
+    *undescribed = group->left_out = 0;
     forget_values(group);
-    for (size_t i = 0; i < group->n && !group->unfinished; i++)
-        group->items[i]->is_new = false;
+    /* Those that are new are the last. */
+    for (size_t i = group->n; i-- > 0 && group->items[i]->item.is_new && !group->unfinished;)
+        group->items[i]->item.is_new = false;
     size_t n;
     group->unfinished = !take_descriptors(group, heap, &n);
+    close_gaps(group);
     if (group->unfinished)
         return spti_fail(err, SPT_ERR_MEMORY,
                          "no memory for what a heap describes; update with it again");
     *undescribed = take_values(group, heap, n);
     return SPT_OK;
+}
+
+size_t spt_item_group_left_out(const spt_item_group *group)
+{
+    return group->left_out;
 }
 
 size_t spt_item_group_size(const spt_item_group *group)
@@ -346,13 +448,11 @@ size_t spt_item_group_size(const spt_item_group *group)
 
 const spt_group_item *spt_item_group_at(const spt_item_group *group, size_t i)
 {
-    return group->items[i];
+    return &group->items[i]->item;
 }
 
 const spt_group_item *spt_item_group_find(const spt_item_group *group, const char *name)
 {
-    for (size_t i = 0; i < group->n; i++)
-        if (strcmp(group->items[i]->name, name) == 0)
-            return group->items[i];
-    return NULL;
+    const held *it = find_name(group, name);
+    return it == NULL ? NULL : &it->item;
 }

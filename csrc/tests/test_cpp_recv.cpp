@@ -189,6 +189,10 @@ TEST(values_of_another_type_are_refused)
     spt::item_group group;
     group.update(heap);
     const spt::group_item &received = *group.find("offsets");
+    CHECK_EQUAL(group.left_out(), 0);
+    spt::item_group little;
+    little.set_max_memory(600);
+    CHECK_EQUAL(little.update(heap), 1, little.left_out(), 1, little.size(), 1);
     CHECK_THROWS(SPT_ERR_ARGUMENT, "another type", spt::values<float>(received));
     CHECK_THROWS(SPT_ERR_ARGUMENT, "another type", spt::values<std::uint32_t>(received));
     CHECK_THROWS(SPT_ERR_ARGUMENT, "another type", spt::values<std::int16_t>(received));

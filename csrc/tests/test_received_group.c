@@ -5,11 +5,22 @@
 #include "failing.h"
 #include "support.h"
 
+#include <search.h>
+
+/* The nodes of trees are allocated by the C library, which fails as all else does. */
+typedef int compare(const void *one, const void *other);
+void *__real_tsearch(const void *key, void **root, compare *by);
+void *__wrap_tsearch(const void *key, void **root, compare *by);
+void *__wrap_tsearch(const void *key, void **root, compare *by)
+{
+    return fails() ? NULL : __real_tsearch(key, root, by);
+}
+
 static spt_item_group *group;
 static spt_recv_stream *receiver;
 static spt_received_heap *received; /* what the group's values lie in */
 
-static uint8_t packets[1 << 20];
+static uint8_t packets[1 << 22];
 
 /* The how-manieth allocation fails while a heap is taken in, and how many have; 0: none. */
 static long failing_at, n_failed;
@@ -254,17 +265,100 @@ TEST(where_headers_give_the_other_byte_order_it_is_the_other_one)
     }
 }
 
-TEST(groups_do_not_grow_without_end)
+/* So many items, of numbers from one on. */
+static spt_heap *of_items(uint64_t first, uint64_t n)
+{
+    spt_heap *heap = new_heap_as(40, 0);
+    for (uint64_t id = first; id < first + n; id++) {
+        char name[24];
+        snprintf(name, sizeof(name), "item %llx", (unsigned long long)id);
+        add_fields(heap, id, name, &u40, 1, NULL, 0);
+        add_item(heap, id, timestamp, 5, true);
+    }
+    return heap;
+}
+
+TEST(a_heap_of_metadata_is_taken_in_with_all_of_its_items)
+{
+    enum { N = 20000 };
+    OWN(spt_heap) heap = of_items(0x1000, N);
+    start();
+    for (int again = 0; again < 2; again++) {
+        CHECK_EQUAL(receive(heap), 0, spt_item_group_size(group), N);
+        CHECK_EQUAL(spt_item_group_left_out(group), 0);
+        for (size_t i = 0; i < N; i += 1999) {
+            const spt_group_item *item = spt_item_group_at(group, i);
+            CHECK_EQUAL(item->id, 0x1000 + i, item->immediate, 0x10203, item->is_new, again == 0);
+            CHECK(find(item->name) == item);
+        }
+    }
+}
+
+TEST(items_are_in_the_order_in_which_they_were_described_last)
+{
+    OWN(spt_heap) heap = of_items(0x1000, 100);
+    OWN(spt_heap) others = new_heap_as(40, 0);
+    start();
+    for (uint64_t i = 0; i < 100; i += 2)
+        add_fields(others, 0x1000 + i, "x", &u8, 1, NULL, 0); /* each replaces the one before */
+    CHECK_EQUAL(receive(heap), 0, receive(others), 0, spt_item_group_size(group), 51);
+    for (size_t i = 0; i < 50; i++)
+        CHECK_EQUAL(spt_item_group_at(group, i)->id, 0x1001 + 2 * i);
+    CHECK(spt_item_group_at(group, 50) == find("x") && find("x")->id == 0x1062);
+}
+
+/* Of a heap with more than there is room for, what fits is taken in. */
+TEST(groups_do_not_grow_beyond_their_memory_and_count_what_is_left_out)
+{
+    enum { N = 400 };
+    start();
+    spt_item_group_set_max_memory(group, 1 << 16);
+    OWN(spt_heap) heap = of_items(0x1000, N);
+    size_t left_out = receive(heap), size = spt_item_group_size(group); /* and their values */
+    CHECK_EQUAL(size + left_out, N, spt_item_group_left_out(group), left_out);
+    CHECK(size > (1 << 16) / (512 + 10) && size < N / 2);
+    CHECK(find("item 1000")->has_value);
+    OWN(spt_heap) more = of_items(0x9000, 1);
+    CHECK_EQUAL(receive(more), 1, spt_item_group_left_out(group), 1);
+    CHECK_EQUAL(receive(heap), left_out); /* those that there are, are the same */
+    spt_item_group_set_max_memory(group, SPT_GROUP_MEMORY);
+    CHECK_EQUAL(receive(heap), 0, spt_item_group_size(group), N, spt_item_group_left_out(group), 0);
+    spt_item_group_set_max_memory(group, 0); /* they stay */
+    CHECK_EQUAL(receive(heap), 0, spt_item_group_size(group), N);
+}
+
+TEST(what_is_described_again_and_again_takes_no_more_memory)
 {
     start();
-    for (uint64_t first = 0x1000; first < 0x3000; first += 0x400) {
+    spt_item_group_set_max_memory(group, 1 << 13);
+    for (int64_t i = 0; i < 100; i++) {
         OWN(spt_heap) heap = new_heap_as(40, 0);
-        for (uint64_t id = first; id < first + 0x400; id++) {
-            char name[24];
-            snprintf(name, sizeof(name), "item %llx", (unsigned long long)id);
-            add_fields(heap, id, name, &u40, 1, NULL, 0);
-        }
-        CHECK_EQUAL(receive(heap), 0, spt_item_group_size(group), 512);
+        add_fields(heap, 0x1000, "x", &u8, 1, &i, 1);
+        CHECK_EQUAL(receive(heap), 0, find("x")->shape[0], i, spt_item_group_left_out(group), 0);
     }
-    (void)find("item 1000");
+}
+
+TEST(a_descriptor_with_too_long_a_text_or_no_name_is_left_out_and_the_others_are_not)
+{
+    static char text[(1 << 16) + 2];
+    memset(text, 'x', sizeof(text) - 1);
+    OWN(spt_heap) heap = new_heap_as(40, 0);
+    describe(heap, (spt_descriptor){0x1000, text, "", NULL, &u8, 1, NULL, 0});
+    describe(heap, (spt_descriptor){0x1001, "long", text, NULL, &u8, 1, NULL, 0});
+    add_fields(heap, 0x1003, "", &u8, 1, NULL, 0);
+    describe(heap, (spt_descriptor){0x1002, "longest", text + 1, NULL, &u8, 1, NULL, 0});
+    start();
+    CHECK_EQUAL(receive(heap), 0, spt_item_group_size(group), 1, spt_item_group_left_out(group), 3);
+    CHECK_EQUAL(strlen(find("longest")->description), 1 << 16);
+}
+
+TEST(of_an_item_with_many_dimensions_the_first_are_remembered_and_all_bytes_are_its_value)
+{
+    static const int64_t ones[SPT_GROUP_DIMENSIONS + 1] = {1, 1, 1, 1, 1, 1, 1, 1, 2};
+    OWN(spt_heap) heap = of_lengths(1, 3);
+    start();
+    add_fields(heap, 0x1600, "few", &u8, 1, NULL, 0);
+    add_fields(heap, 0x3300, "many", &u8, 1, ones, LENGTH(ones));
+    CHECK_EQUAL(receive(heap), 0, find("many")->n_shape, LENGTH(ones));
+    CHECK_EQUAL(find("many")->shape[SPT_GROUP_DIMENSIONS - 1], 1, find("many")->value.length, 3);
 }

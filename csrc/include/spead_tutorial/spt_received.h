@@ -212,7 +212,10 @@ SPT_API spt_field spt_received_descriptor_field(const spt_received_descriptor *d
 SPT_API int64_t spt_received_descriptor_dimension(const spt_received_descriptor *descriptor,
                                                   size_t i);
 
-/** Dimensions of an item that are remembered. */
+/**
+ * Dimensions of an item that are remembered. Where it has more, ``n_shape`` says how many; its
+ * value is all that came, as with a type that is not known.
+ */
 #define SPT_GROUP_DIMENSIONS 8
 
 /** An item that was described, and its value in the heap that the group was last updated with. */
@@ -246,6 +249,9 @@ typedef struct spt_group_item {
 /** Remembers descriptors, so that items are found by name. It is used by one thread. */
 typedef struct spt_item_group spt_item_group;
 
+/** Bytes of memory that a group's items may take, unless it is told otherwise: 64 MiB. */
+#define SPT_GROUP_MEMORY 67108864
+
 /**
  * Make a group without items.
  *
@@ -257,10 +263,21 @@ SPT_API SPT_MUST_CHECK spt_item_group *spt_item_group_create(int bug_compat, spt
 SPT_API void spt_item_group_destroy(spt_item_group *group);
 
 /**
+ * Say how much memory the group's items may take, as descriptors come from strangers. An item takes
+ * less than 512 bytes, and those of its name and its description. Values are not counted: they lie
+ * in their heap.
+ *
+ * :param bytes: At first :c:macro:`SPT_GROUP_MEMORY`. Items that the group has already stay.
+ */
+SPT_API void spt_item_group_set_max_memory(spt_item_group *group, size_t bytes);
+
+/**
  * Take in what a heap says: descriptors first, then values. An item that is described differently
  * replaces others with its id or name. Where a value has fewer bytes than its shape takes, no value
- * of that heap is taken. Of an incomplete heap only immediates are taken. Groups have at most 512
- * items; those beyond, and texts of more than 64 KiB, are left out.
+ * of that heap is taken. Of an incomplete heap only immediates are taken. Descriptors that there is
+ * no room for are left out, and counted (:c:func:`spt_item_group_left_out`); the others are taken
+ * in. The time it takes grows with the number of items in the heap, times the logarithm of those in
+ * the group.
  *
  * :param heap: Borrowed; values lie in it.
  * :param undescribed: Filled: values in the heap that nothing describes, or that are too short.
@@ -269,6 +286,12 @@ SPT_API void spt_item_group_destroy(spt_item_group *group);
 SPT_API SPT_MUST_CHECK spt_status spt_item_group_update(spt_item_group *group,
                                                         const spt_received_heap *heap,
                                                         size_t *undescribed, spt_error *err);
+
+/**
+ * How many descriptors of the heap that the group was last updated with are left out: those that
+ * the group's memory has no room for, that have a text of more than 64 KiB, or that cannot be read.
+ */
+SPT_API size_t spt_item_group_left_out(const spt_item_group *group);
 
 /** How many items a group has. */
 SPT_API size_t spt_item_group_size(const spt_item_group *group);

@@ -126,6 +126,13 @@ class item_group : public owner<spt_item_group, detail::call<spt_item_group_dest
     /* The values would be gone with it. */
     std::size_t update(const received_heap &&heap) = delete;
 
+    /** Say how much memory its items may take: see :c:func:`spt_item_group_set_max_memory`. */
+    void set_max_memory(std::size_t bytes) noexcept { spt_item_group_set_max_memory(get(), bytes); }
+
+    /** How many descriptors of the last heap are left out: see :c:func:`spt_item_group_left_out`.
+     */
+    [[nodiscard]] std::size_t left_out() const noexcept { return spt_item_group_left_out(get()); }
+
     /** How many items it has. */
     [[nodiscard]] std::size_t size() const noexcept { return spt_item_group_size(get()); }
 
