@@ -52,6 +52,10 @@ _SIZES["u"] = _SIZES["i"]
 _DATE_SIZE, _CHARACTER_SIZE = 8, 4
 
 
+class BeyondLimitError(ValueError):
+    """What is described is more than is taken in."""
+
+
 def read_numpy_header(header: bytes, swap: bool) -> tuple[np.dtype[Any], str, tuple[int, ...]]:
     """Read the header that describes a NumPy array."""
     try:
@@ -66,7 +70,8 @@ def read_numpy_header(header: bytes, swap: bool) -> tuple[np.dtype[Any], str, tu
         dtype = np.dtype(descr)
     # TypeError: a type that this machine has not
     except (ValueError, TypeError, SyntaxError) as error:
-        raise ValueError(f"NumPy header {header[:80]!r} cannot be read: {error}") from None
+        kind = BeyondLimitError if isinstance(error, BeyondLimitError) else ValueError
+        raise kind(f"NumPy header {header[:80]!r} cannot be read: {error}") from None
     if swap:
         dtype = dtype.newbyteorder("S")
     return dtype, "F" if fortran_order else "C", shape
@@ -75,7 +80,7 @@ def read_numpy_header(header: bytes, swap: bool) -> tuple[np.dtype[Any], str, tu
 def _evaluated(header: bytes) -> Any:
     """Return what the text stands for, if it is made of what NumPy's are."""
     if len(header) > MOST_TEXT:
-        raise ValueError(f"it has {len(header)} bytes, and {MOST_TEXT} are the most")
+        raise BeyondLimitError(f"it has {len(header)} bytes, and {MOST_TEXT} are the most")
     text = header.decode("ascii").strip(" \n")
     end = n_open = 0
     while end < len(text):
@@ -98,10 +103,10 @@ def _check_type(of: object, fields: list[object], depth: int) -> int:
     if not isinstance(of, list):
         raise ValueError(f"{of!r:.40} is no type")
     if depth == _DEEPEST:
-        raise ValueError(f"fields are more than {_DEEPEST} deep")
+        raise BeyondLimitError(f"fields are more than {_DEEPEST} deep")
     fields += of
     if len(fields) > MOST_FIELDS:
-        raise ValueError(f"it has more than {MOST_FIELDS} fields")
+        raise BeyondLimitError(f"it has more than {MOST_FIELDS} fields")
     return _checked_bytes(sum(_check_field(field, fields, depth) for field in of))
 
 
@@ -131,12 +136,14 @@ def _check_shape(shape: object) -> tuple[int, ...]:
     if not isinstance(shape, tuple) or not all(type(size) is int for size in shape):
         raise ValueError(f"{shape!r:.40} is no shape")
     if len(shape) > MOST_DIMENSIONS:
-        raise ValueError(f"a shape has {len(shape)} dimensions, more than {MOST_DIMENSIONS}")
+        raise BeyondLimitError(f"a shape has {len(shape)} dimensions, more than {MOST_DIMENSIONS}")
     return shape
 
 
 def _checked_bytes(n_bytes: int) -> int:
     """Return the size of a type that can be."""
-    if not 0 < n_bytes <= MOST_BYTES:
-        raise ValueError(f"an element or a field has {n_bytes} bytes, not 1 to {MOST_BYTES}")
+    if n_bytes <= 0:
+        raise ValueError(f"an element or a field has {n_bytes} bytes")
+    if n_bytes > MOST_BYTES:
+        raise BeyondLimitError(f"an element or a field has more than {MOST_BYTES} bytes")
     return n_bytes

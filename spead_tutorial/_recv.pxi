@@ -98,7 +98,7 @@ cdef object RawDescriptor = None  # of items.py, which is imported when the firs
 cdef enum:
     DESCRIPTOR_ID = 5
     CONTROL_ID = 6
-    MOST_PARTS = 65536  # fields and dimensions of a heap's descriptors
+    MOST_PARTS = 1 << 20  # fields and dimensions of a heap's descriptors
 
 
 # no_gc_clear: the allocator has to be there when the payload goes back.
@@ -184,11 +184,12 @@ cdef class HeapBase:
         Returns
         -------
         list of RawDescriptor
-            In the order in which they lie there. What cannot be read is left out, and so is what
-            would be more than 65536 fields and dimensions of all.
+            In the order in which they lie there. Left out, with a warning, is what cannot be read,
+            has no name or an id of the protocol's own, or would make more than 1048576 fields and
+            dimensions of all.
         """
         cdef size_t i
-        cdef size_t parts = 0
+        cdef size_t parts = 0, unread = 0, beyond = 0
         cdef spt_received_descriptor c
         cdef list found = []
         global RawDescriptor
@@ -199,13 +200,24 @@ cdef class HeapBase:
             if (self.items[i].is_immediate or self.items[i].id != DESCRIPTOR_ID
                     or self.payload == NULL):
                 continue
-            if (spt_received_descriptor_parse(&c, self.payload + self.items[i].offset,
-                                              <size_t>self.items[i].length,
-                                              self.flavour.bug_compat)
-                    and c.n_format + c.n_shape <= MOST_PARTS - parts):
+            if not spt_received_descriptor_parse(&c, self.payload + self.items[i].offset,
+                                                 <size_t>self.items[i].length,
+                                                 self.flavour.bug_compat):
+                unread += 1
+            elif c.n_format + c.n_shape > MOST_PARTS - parts:
+                beyond += 1
+            else:
                 parts += c.n_format + c.n_shape
                 found.append(raw_descriptor(&c))
+        self.say_left_out(unread, "cannot be read, have no name, or an id of the protocol's own: "
+                          "spead_tutorial.wire says which")
+        self.say_left_out(beyond, f"would make more than {MOST_PARTS} fields and dimensions of all")
         return found
+
+    cdef int say_left_out(self, size_t n, str why) except -1:
+        if n > 0:
+            log.warning("heap %d: %d of its descriptors are left out, as they %s", self.cnt, n, why)
+        return 0
 
     def is_start_of_stream(self):
         """Whether the heap says that a stream starts here."""

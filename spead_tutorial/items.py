@@ -24,6 +24,7 @@ from spead_tutorial._numpy_header import (
     MOST_DIMENSIONS,
     MOST_FIELDS,
     MOST_TEXT,
+    BeyondLimitError,
     read_numpy_header,
 )
 from spead_tutorial._shown import shown
@@ -42,9 +43,12 @@ __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
 
 # Smallest id that a group gives to an item that has none.
 _FIRST_FREE_ID = 0x1000
-_MOST_ITEMS = 512  # that heaps may describe, as in C
 _MOST_NAMED, _LONGEST_NAME = 10, 60  # of the items of a group in a message
 _MOST_WARNINGS = 10  # of a group before it only says how many there were
+# What an item takes in memory at most, and besides that each byte of a NumPy header, which becomes
+# a type, each field and each dimension.
+_ITEM_BYTES, _HEADER_BYTES, _FIELD_BYTES, _DIMENSION_BYTES = 1024, 20, 256, 64
+_SHOWN_IDS = 3
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -262,7 +266,9 @@ class Descriptor:
             made = cls(raw.id, name, description, shape, dtype, order)
         else:
             if len(raw.format) > MOST_FIELDS:
-                raise ValueError(f"item {raw.id:#x}: its format has more than {MOST_FIELDS} fields")
+                raise BeyondLimitError(
+                    f"item {raw.id:#x}: its format has more than {MOST_FIELDS} fields"
+                )
             fields = [(str(letter), int(bits)) for letter, bits in raw.format]
             made = cls(raw.id, name, description, list(raw.shape), format=fields)
         made._check_limits()
@@ -271,11 +277,14 @@ class Descriptor:
     def _check_limits(self) -> None:
         """Refuse what NumPy cannot count."""
         if self.itemsize_bits > 8 * MOST_BYTES:
-            raise self._error(f"an element has more than {MOST_BYTES} bytes")
+            raise self._beyond(f"an element has more than {MOST_BYTES} bytes")
         if len(self._shape) > MOST_DIMENSIONS:
-            raise self._error(f"it has more than {MOST_DIMENSIONS} dimensions")
+            raise self._beyond(f"it has more than {MOST_DIMENSIONS} dimensions")
         if self.itemsize_bits * math.prod(size for size in self._shape if size) >= 1 << 63:
-            raise self._error(f"shape {self._shape} is too large for any array")
+            raise self._beyond(f"shape {self._shape} is too large for any array")
+
+    def _beyond(self, reason: str) -> BeyondLimitError:
+        return BeyondLimitError(str(self._error(reason)))
 
     def _error(self, reason: object) -> ValueError:
         item = f"item {self.name!r} ({self.id:#x})"
@@ -443,7 +452,9 @@ class Descriptor:
 
 def _received_text(text: bytes) -> str:
     if len(text) > MOST_TEXT:
-        raise ValueError(f"a text of a descriptor has {len(text)} bytes, more than {MOST_TEXT}")
+        raise BeyondLimitError(
+            f"a text of a descriptor has {len(text)} bytes, more than {MOST_TEXT}"
+        )
     return bytes(text).decode("ascii")
 
 
@@ -754,17 +765,55 @@ def _split_text(value: Any) -> Any:
     return value
 
 
+def _memory_of(raw: _AnyRawDescriptor) -> int:
+    """Bytes that the item takes at most."""
+    texts = len(raw.name) + len(raw.description) + _HEADER_BYTES * len(raw.numpy_header)
+    parts = _FIELD_BYTES * len(raw.format) + _DIMENSION_BYTES * len(raw.shape)
+    return _ITEM_BYTES + texts + parts
+
+
+def _some_ids(ids: Sequence[int]) -> str:
+    shown = ", ".join(f"{id:#x}" for id in ids[:_SHOWN_IDS])
+    more = len(ids) - _SHOWN_IDS
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
 class ItemGroup:
     """Items that belong together, found by name or by id.
 
     ``group["name"]`` and ``group[id]`` are the same `Item`, or a KeyError; ``in`` also takes both;
     ``len(group)`` counts the items. `spead_tutorial.send.ItemGroup` can also be sent.
+
+    Parameters
+    ----------
+    max_memory : int
+        Bytes of memory that items may take that heaps describe, as descriptors come from strangers.
+        An item counts as 1024 bytes, those of its name and description, 256 for each field of its
+        format, 64 for each dimension, and 20 times the length of its NumPy header, which is more
+        than it really takes. The default of 64 MiB is enough for tens of thousands of items.
+        Values are not counted: they lie in their heap.
+
+    Attributes
+    ----------
+    max_memory : int
+        As above. It can be assigned to; items that the group has already stay.
+    left_out : int
+        How many descriptors of the heap that it was last updated with are left out: those that
+        there is no room for, or that are beyond a limit of `Descriptor.from_raw`, or without a
+        name, or of an id that is the protocol's. What the heap itself leaves out is not among them.
     """
 
-    def __init__(self) -> None:
+    #: 64 MiB.
+    DEFAULT_MAX_MEMORY = 1 << 26
+
+    def __init__(self, *, max_memory: int = DEFAULT_MAX_MEMORY) -> None:
         self._by_id: dict[int, Item] = {}
         self._by_name: dict[str, Item] = {}
         self._n_warnings = self._next_warning = 0
+        self.max_memory = operator.index(max_memory)
+        self.left_out = 0
+        self._memory = 0
+        self._described: dict[int, int] = {}  # bytes that they take, by their id
 
     def add_item(
         self,
@@ -811,8 +860,7 @@ class ItemGroup:
             if clashing is not None:
                 # A value that replaces another one is a later version.
                 item.version = max(item.version, clashing.version + 1)
-                self._by_id.pop(clashing.id, None)
-                self._by_name.pop(clashing.name, None)
+                self._remove(clashing)
         self._by_id[item.id] = item
         self._by_name[name] = item
         return item
@@ -821,9 +869,9 @@ class ItemGroup:
         """Take in what a received heap says: descriptors first, then values.
 
         An item that is described as before stays, and gets the value. One that is described
-        differently, or another with its id or name, is replaced. Of the descriptors either all
-        are taken in or none, and also of the values: those of a heap that contradicts its own
-        descriptors are refused, but later heaps are understood.
+        differently, or another with its id or name, is replaced. Where a descriptor cannot be
+        read, none is taken in; and where a value contradicts its descriptor, no value, but later
+        heaps are understood.
 
         Parameters
         ----------
@@ -841,45 +889,90 @@ class ItemGroup:
         Raises
         ------
         ValueError
-            Where a descriptor cannot be read, or there are more than 512 items, and nothing is
-            taken in; or a value.
+            Where a descriptor cannot be read, and nothing is taken in; or a value.
 
         Notes
         -----
-        Values that nothing describes are left out, with a warning; so are descriptors without a
-        name, and those of ids that are the protocol's. After ten warnings a group only says from
+        Values that nothing describes are left out, with a warning. So are descriptors that
+        ``left_out`` counts, and all others are taken in. After ten warnings a group only says from
         time to time how many there were.
         """
         check_order(new_order)
         self._describe(heap)
-        values = []
+        values, undescribed = [], []
         for raw in heap.get_items():
             item = self._by_id.get(raw.id)
             if item is not None:
                 values.append((item, item._read(raw, new_order, self._warn)))
             elif raw.id > STREAM_CTRL_ID:
-                self._warn("item %#x has not been described: its value is left out", raw.id)
+                undescribed.append(raw.id)
+        if undescribed:
+            self._warn(
+                "item %s has not been described: its value is left out"
+                if len(undescribed) == 1
+                else "items %s have not been described: their values are left out",
+                _some_ids(undescribed),
+            )
         for item, value in values:
             item.value = value
         return {item.name: item for item, _ in values}
 
     def _describe(self, heap: _ReceivedHeap) -> None:
-        """Have, besides those that there are, the items that a heap describes: all, or none."""
+        """Have, besides those that there are, the items that a heap describes, or none of them."""
         descriptors = heap.get_descriptors()
+        self.left_out = 0
         if not descriptors:
             return
-        after = ItemGroup()
-        after._by_id, after._by_name = dict(self._by_id), dict(self._by_name)
-        for raw in descriptors:
-            if raw.id <= STREAM_CTRL_ID or not raw.name:
-                self._warn("a descriptor of item %#x is left out: it has no name, or its id is the"
-                           " protocol's", raw.id)  # fmt: skip
-                continue
-            described = Descriptor.from_raw(raw, heap.flavour)
-            if described.id not in after and len(after) >= _MOST_ITEMS:
-                raise ValueError(f"more than {_MOST_ITEMS} items have been described")
-            after.add_item(described.id, *_description(described))
-        self._by_id, self._by_name = after._by_id, after._by_name
+        left_out: dict[str, tuple[str, list[int]]] = {}  # why, and ids, by the kind of reason
+        # What is read is taken in at once. Of a single one, nothing is before that.
+        before = None if len(descriptors) == 1 else self._state()
+        try:
+            for raw in descriptors:
+                why = self._take(raw, heap.flavour)
+                if why:
+                    left_out.setdefault(why.partition(":")[0], (why, []))[1].append(raw.id)
+        except BaseException:
+            if before is not None:
+                self._by_id, self._by_name, self._described, self._memory = before
+            raise
+        for why, ids in left_out.values():
+            self.left_out += len(ids)
+            self._warn(
+                "%d descriptor%s left out, of %s: %s",
+                len(ids), " is" if len(ids) == 1 else "s are", _some_ids(ids), why,
+            )  # fmt: skip
+
+    def _state(self) -> tuple[dict[int, Item], dict[str, Item], dict[int, int], int]:
+        return dict(self._by_id), dict(self._by_name), dict(self._described), self._memory
+
+    def _take(self, raw: _AnyRawDescriptor, flavour: _HasBugCompat) -> str:
+        """Have the item that is described; return why not, where it is left out."""
+        if raw.id <= STREAM_CTRL_ID or not raw.name:
+            return "no name, or an id that is the protocol's"
+        try:
+            new = Descriptor.from_raw(raw, flavour)
+        except BeyondLimitError as error:
+            return f"beyond a limit: {error!s:.200}"
+        old = self._by_id.get(new.id)
+        if old is not None and _description(old) == _description(new):
+            return ""
+        replaced = [item for item in {old, self._by_name.get(new.name)} if item is not None]
+        freed = sum(self._described.get(item.id, 0) for item in replaced)
+        n_bytes = _memory_of(raw)
+        if self._memory - freed + n_bytes > self.max_memory:
+            # What they were is no longer true.
+            for item in replaced:
+                self._remove(item)
+            return f"no room in max_memory={self.max_memory} bytes of the group: raise it"
+        ItemGroup.add_item(self, new.id, *_description(new))  # whatever a derived class has
+        self._described[new.id] = n_bytes
+        self._memory += n_bytes
+        return ""
+
+    def _remove(self, item: Item) -> None:
+        self._by_id.pop(item.id, None)
+        self._by_name.pop(item.name, None)
+        self._memory -= self._described.pop(item.id, 0)
 
     def _warn(self, text: str, *about: object) -> None:
         """Log what a sender can have logged without end: ten times, then as often as it doubles."""

@@ -275,7 +275,7 @@ def test_an_item_that_is_described_as_before_stays_and_another_replaces_it():
 def test_a_numpy_header_that_is_none_is_refused(header):
     words = "cannot be read|too large" if header else "the format has no fields"
     with pytest.raises(ValueError, match=words):
-        update(described(numpy_header=header, format=[]), b"abcd")
+        spead_tutorial.Descriptor.from_raw(described(numpy_header=header, format=[]), DEFAULT)
 
 
 @pytest.mark.parametrize(
@@ -302,22 +302,98 @@ def test_a_header_of_every_type_that_numpy_writes_is_read_as_spead2_reads_it(dty
     assert ours.tobytes() == theirs["x"].value.tobytes()
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"format": [("u", 8)] * 4097},
-        {"format": [("u", 2**32)] * 4},
-        {"shape": [1] * 33},
-        {"shape": [0, 2**40, 2**40]},
-        {"shape": [2, None, None]},
-        {"name": b"x" * 65537},
-        {"description": b"x" * 65537},
-    ],
-    ids=list,
-)
-def test_what_is_beyond_a_limit_is_refused(wrong):
-    with pytest.raises(ValueError, match=r"more than|too large|only one dimension can vary"):
-        update(described(**wrong), b"")
+BEYOND = [
+    {"format": [("u", 8)] * 4097},
+    {"format": [("u", 2**32)] * 4},
+    {"shape": [1] * 33},
+    {"shape": [0, 2**40, 2**40]},
+    {"name": b"x" * 65537},
+    {"description": b"x" * 65537},
+    {"numpy_header": b" " * 65536 + NUMPY},
+    {"numpy_header": NUMPY.replace(b"2,", b"1, " * 33)},
+    {"numpy_header": NUMPY.replace(b">i2", b"V2147483648")},
+    {"numpy_header": NUMPY.replace(b"'>i2'", b"[%b]" % b", ".join([b"('', 'b1')"] * 4097))},
+    {"numpy_header": NUMPY.replace(b"'>i2'", b"[('a', " * 9 + b"'i1'" + b")]" * 9)},
+]
+
+
+@pytest.mark.parametrize("wrong", BEYOND, ids=list)
+def test_what_is_beyond_a_limit_is_left_out_and_said_and_the_rest_is_taken_in(wrong, caplog):
+    bad, good = described(**wrong), described(id=0x1001, name=b"y")
+    with pytest.raises(ValueError, match=r"more than|too large|are the most|deep"):
+        spead_tutorial.Descriptor.from_raw(bad, DEFAULT)
+    group = spead_tutorial.ItemGroup()
+    with caplog.at_level(logging.WARNING):
+        group.update(heap_of([bad, good, bad], [value(b"abc", 0x1001)]))
+    assert (list(group.keys()), group.left_out) == (["y"], 2)
+    assert group["y"].value.tolist() == [*b"abc"]
+    assert "2 descriptors are left out, of 0x1000, 0x1000: beyond a limit: " in caplog.text
+    group.update(heap_of([good], []))
+    assert group.left_out == 0
+
+
+def test_two_dimensions_that_vary_are_refused():
+    with pytest.raises(ValueError, match="only one dimension can vary"):
+        update(described(shape=[2, None, None]), b"")
+
+
+# ---- Many items ----
+
+
+def many(n: int, first: int = 0x1000) -> list[RawDescriptor]:
+    return [described(id=first + i, name=b"item %d" % (first + i)) for i in range(n)]
+
+
+def test_tens_of_thousands_of_items_are_taken_in():
+    group, n = spead_tutorial.ItemGroup(), 20000
+    values = [value(b"abc", 0x1000 + i) for i in range(n)]
+    for _ in range(2):
+        assert len(group.update(heap_of(many(n), values))) == n
+        assert (len(group), group.left_out) == (n, 0)
+    assert group["item 5096"] is group[0x1000 + 1000]
+
+
+def test_of_more_items_than_there_is_memory_for_those_that_fit_are_taken_in(caplog):
+    group = spead_tutorial.ItemGroup(max_memory=1 << 16)
+    values = [value(b"abc", 0x1000 + i) for i in range(100)]
+    with caplog.at_level(logging.WARNING):
+        updated = group.update(heap_of(many(100), values))
+    assert len(updated) == len(group) == 100 - group.left_out
+    assert 20 < len(group) < 64
+    assert f"{group.left_out} descriptors are left out, of " in caplog.text
+    assert "no room in max_memory=65536 bytes of the group" in caplog.text
+    assert "more have not been described: their values are left out" in caplog.text
+    assert len(caplog.records) == 2
+    kept = list(group.values())
+    group.update(heap_of(many(100), []))
+    assert list(group.values()) == kept  # those that there are, are the same
+    group.max_memory = group.DEFAULT_MAX_MEMORY
+    group.update(heap_of(many(100), []))
+    assert (len(group), group.left_out) == (100, 0)
+
+
+def test_what_is_described_again_takes_the_room_of_what_was_described_before():
+    group = spead_tutorial.ItemGroup(max_memory=2048)
+    group.add_item(0x9000, "of one's own", "", (1000,), np.int8)  # which is not counted
+    for i in range(100):
+        group.update(heap_of([described(id=0x1000 + i % 2, shape=[i])], []))
+        assert (group["x"].shape, group.left_out, len(group)) == ((i,), 0, 2)
+    group.update(heap_of([described(description=b"long" * 1000)], []))
+    assert group.left_out == 1
+    assert "x" not in group  # what it was is no longer true
+    group.update(heap_of([described()], []))
+    assert "x" in group
+
+
+def test_where_one_of_many_cannot_be_read_the_group_counts_as_before():
+    group = spead_tutorial.ItemGroup(max_memory=1 << 16)
+    bad = described(id=0x2000, name=b"z", format=[("q", 8)])
+    for _ in range(10):
+        with pytest.raises(ValueError, match="'z'"):
+            group.update(heap_of([*many(20), bad], []))
+    assert len(group) == 0
+    group.update(heap_of(many(20), []))
+    assert (len(group), group.left_out) == (20, 0)
 
 
 def test_texts_of_a_descriptor_may_be_as_long_as_the_limit():

@@ -314,21 +314,41 @@ def test_heaps_that_have_gone_leave_nothing_behind():
     assert resident_bytes() - before < 1 << 23
 
 
-def test_what_strangers_describe_is_bounded():
-    many = [ref_encode.described(0x1000 + i, b"x%d" % i) for i in range(513)]
+def test_a_heap_of_metadata_is_taken_in_with_all_of_its_items():
+    """As a correlator sends it, with many more fields and dimensions in all than items."""
+    shape, n = (None, 2, 2, 2), 20000
+    many = [
+        ref_encode.Descriptor(0x1000 + i, b"x%d" % i, b"", b"", (("u", 8),), shape)
+        for i in range(n)
+    ]
     (heap,), _ = of_packets(ref_encode.encode_heap(many, 1, 60_000))
-    assert len(heap.get_descriptors()) == 513
     items = st.ItemGroup()
-    with pytest.raises(ValueError, match="more than 512 items"):
-        items.update(heap)
-    assert len(items) == 0
+    items.update(heap)
+    assert (len(items), items.left_out, items["x9999"].shape) == (n, 0, shape)
 
 
-def test_fields_of_a_heaps_descriptors_are_bounded_together():
-    fields = (("u", 8),) * 20000
-    many = [ref_encode.Descriptor(0x1000 + i, b"x", b"", b"", fields, ()) for i in range(5)]
-    (heap,), _ = of_packets(ref_encode.encode_heap(many, 1, 60_000))
-    assert [len(one.format) for one in heap.get_descriptors()] == [20000] * 3
+def test_fields_of_a_heaps_descriptors_are_bounded_together_and_what_is_beyond_is_said(caplog):
+    fields = (("u", 8),) * 60000
+    many = [ref_encode.Descriptor(0x1000 + i, b"x", b"", b"", fields, ()) for i in range(19)]
+    (heap,), _ = of_packets(
+        ref_encode.encode_heap([*many, small := ref_encode.described(7)], 1, 60_000)
+    )
+    with caplog.at_level(logging.WARNING):
+        found = heap.get_descriptors()
+    assert [len(one.format) for one in found] == [*[60000] * 17, len(small.format)]
+    assert "heap 1: 2 of its descriptors are left out, as they would make more" in caplog.text
+
+
+def test_descriptors_that_cannot_be_read_are_left_out_and_said(caplog):
+    wrong = [
+        ref_encode.Value(5, b"no packet", allow_immediate=False),
+        ref_encode.Descriptor(0x1000, b"", b"", b"", (("u", 8),), ()),
+        ref_encode.Descriptor(6, b"x", b"", b"", (("u", 8),), ()),
+    ]
+    (heap,), _ = of_packets(ref_encode.encode_heap([*wrong, ref_encode.described()], 1, 1472))
+    with caplog.at_level(logging.WARNING):
+        assert len(heap.get_descriptors()) == 1
+    assert "heap 1: 3 of its descriptors are left out, as they cannot be read" in caplog.text
 
 
 def test_an_item_group_takes_in_the_immediates_of_an_incomplete_heap():
