@@ -8,18 +8,18 @@ letters to a terminal.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from spead_tutorial import STREAM_CTRL_ID, Descriptor, Flavour, ItemGroup, RawDescriptor
+from spead_tutorial._numpy_header import BeyondLimitError
 from spead_tutorial._shown import shown
 from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
 
-_MOST_ITEMS = 512  # that are known, even if strangers describe more; as in C
-_MOST_VALUES = 1000  # of a heap that are shown
+_MOST_LINES = 1000  # of what a heap describes, and of its values
 _FIRST = 4  # elements of an array
 _LONGEST = 60  # letters of a text, or of an element
 _MOST_FIELD_BYTES = 1024  # of an element with fields, each of which takes time
@@ -28,14 +28,14 @@ _KINDS_WITH_ORDER = "iufb"
 
 
 @dataclass(frozen=True, slots=True)
-class _OneDescriptor:
-    """Part of a heap, for a group to be updated with: one that is wrong spoils no other."""
+class _Descriptors:
+    """Those of a heap, for a group to be updated with."""
 
     flavour: Flavour
-    descriptor: RawDescriptor
+    descriptors: Sequence[RawDescriptor]
 
     def get_descriptors(self) -> Sequence[RawDescriptor]:
-        return [self.descriptor]
+        return self.descriptors
 
     def get_items(self) -> Sequence[RawItem]:
         return []
@@ -45,35 +45,59 @@ class _OneDescriptor:
 class Items:
     """The items of a stream, as its descriptors have them so far."""
 
-    heaps_without_descriptors: int = 0  # heaps with a value that nothing has described
     _group: ItemGroup = field(default_factory=ItemGroup)
-    _is_full: bool = False
+    heaps_without_descriptors: int = 0  # heaps with a value that nothing has described
+    _left_out: int = 0  # of the last heap's descriptors, which has been said
 
     def take(self, heap: HeapBase) -> list[str]:
         """Take the descriptors of a heap, and return a line for each that is new."""
         if isinstance(heap, IncompleteHeap):
             return []
-        lines = [line for raw in heap.get_descriptors() for line in self._describe(heap, raw)]
+        lines = self._describe(heap.flavour, heap.get_descriptors())
         if any(raw.id not in self._group for raw in _values(heap)):
             self.heaps_without_descriptors += 1
         return lines
 
-    def _describe(self, heap: HeapBase, raw: RawDescriptor) -> Iterator[str]:
-        has_id = raw.id in self._group
-        before = self._group[raw.id] if has_id else None
-        is_known = has_id or raw.name.decode("ascii", "replace") in self._group
-        if not is_known and len(self._group) == _MOST_ITEMS:
-            if not self._is_full:
-                yield f"more items are described than {_MOST_ITEMS}: no more are taken in"
-            self._is_full = True
-            return
+    def _describe(self, flavour: Flavour, descriptors: Sequence[RawDescriptor]) -> list[str]:
+        before = {item.id: item for item in self._group.values()} if descriptors else {}
+        names = {item.name for item in before.values()}
+        lines = self._take_in(flavour, descriptors)
+        for raw in descriptors:
+            if raw.id not in self._group or self._group[raw.id] is before.get(raw.id):
+                continue
+            item = self._group[raw.id]
+            is_known = raw.id in before or item.name in names
+            lines.append(described("changed:" if is_known else "described:", item))
+            before[raw.id] = item  # said once
+        more = len(lines) - _MOST_LINES
+        lines[_MOST_LINES:] = [f"… and {more} more"] if more > 0 else []
+        if descriptors and self._group.left_out != self._left_out:
+            self._left_out = self._group.left_out
+            if self._left_out:
+                lines.append(f"… and {self._left_out} more, left out: the warnings say why")
+        return lines
+
+    def _take_in(self, flavour: Flavour, descriptors: Sequence[RawDescriptor]) -> list[str]:
+        """Take all of them, or all but those that are wrong: return lines for these."""
         try:
-            self._group.update(_OneDescriptor(heap.flavour, raw))
-        except ValueError as error:
-            yield f"a descriptor that cannot be read, of {raw.id:#x}: {plain(str(error), 200)}"
-        if raw.id in self._group and self._group[raw.id] is not before:
-            what = "changed:" if is_known else "described:"
-            yield described(what, self._group[raw.id])
+            self._group.update(_Descriptors(flavour, descriptors))
+        except ValueError:
+            pass
+        else:
+            return []
+        lines, right = [], []
+        for raw in descriptors:
+            try:
+                Descriptor.from_raw(raw, flavour)
+            except BeyondLimitError:
+                pass  # which the group leaves out
+            except ValueError as error:
+                why = plain(str(error), 200)
+                lines.append(f"a descriptor that cannot be read, of {raw.id:#x}: {why}")
+                continue
+            right.append(raw)
+        self._group.update(_Descriptors(flavour, right))
+        return lines
 
     def lines(self, heap: HeapBase) -> list[str]:
         """Return what a heap brings, in lines; its descriptors have been taken."""
@@ -86,9 +110,9 @@ class Items:
         values = _values(heap)
         if not values and heap.get_descriptors():
             return []
-        lines = [f"    {self._value(raw)}" for raw in values[:_MOST_VALUES]]
-        if len(values) > _MOST_VALUES:
-            lines.append(f"    … and {len(values) - _MOST_VALUES} more")
+        lines = [f"    {self._value(raw)}" for raw in values[:_MOST_LINES]]
+        if len(values) > _MOST_LINES:
+            lines.append(f"    … and {len(values) - _MOST_LINES} more")
         return [f"heap {heap.cnt}: {len(values)} item{'' if len(values) == 1 else 's'}", *lines]
 
     def _value(self, raw: RawItem) -> str:

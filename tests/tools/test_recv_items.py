@@ -11,6 +11,7 @@ from spead_tutorial import recv, send
 from spead_tutorial.tools import recv_items as text
 from spead_tutorial.tools.recv import Pace, Screen, pace_line
 from spead_tutorial.tools.recv_items import Items
+from support import ref_encode
 from support.receivers import flat, packets_of
 
 # ---- Lines ----
@@ -134,16 +135,41 @@ def group(dtype: type = np.int8) -> send.ItemGroup:
     return made
 
 
-def test_of_what_strangers_describe_and_send_only_so_much_is_kept_and_shown(monkeypatch):
-    monkeypatch.setattr(text, "_MOST_ITEMS", 1)
-    monkeypatch.setattr(text, "_MOST_VALUES", 1)
+def test_of_what_strangers_describe_and_send_only_so_much_is_shown_and_it_says_of_how_much(
+    monkeypatch,
+):
+    monkeypatch.setattr(text, "_MOST_LINES", 1)
     taken = Items()
     alone, heap = arrived(group().get_heap("all", "none"), group().get_heap("all", "all"))
     assert taken.lines(alone) == []  # a heap of descriptors is no more than these
+    assert taken.take(heap) == ["described: 0x3300 samples, int8[6]", "… and 1 more"]
+    assert taken.lines(heap)[-1] == "    … and 1 more"
+    assert taken.take(heap) == []
+    assert [row["name"] for row in taken.as_rows()] == ["samples", "timestamp"]
+
+
+def test_what_there_is_no_room_for_is_said_once():
+    taken = Items(st.ItemGroup(max_memory=3000))
+    (heap,) = arrived(group().get_heap("all", "all"))
     assert taken.take(heap) == [
         "described: 0x3300 samples, int8[6]",
-        "more items are described than 1: no more are taken in",
+        "… and 1 more, left out: the warnings say why",
     ]
-    assert taken.lines(heap)[-1] == "    … and 1 more"
+    assert taken.take(heap) == []
     (changed,) = arrived(group(np.int16).get_heap("all", "all"))
     assert taken.take(changed) == ["changed: 0x3300 samples, int16[6]"]
+
+
+def test_a_descriptor_that_is_wrong_spoils_no_other():
+    wrong = ref_encode.Descriptor(0x1000, b"wrong", b"", b"", (("q", 8),), ())
+    right = ref_encode.Descriptor(0x1001, b"right", b"", b"", (("u", 8),), ())
+    long = ref_encode.Descriptor(0x1002, b"long", b"", b"", (("u", 8),), (1,) * 33)
+    taken = Items()
+    with st.ThreadPool() as pool, recv.Stream(pool) as stream:
+        stream.add_buffer_reader(b"".join(ref_encode.encode_heap([wrong, right, long], 1, 1472)))
+        found = taken.take(stream.get())
+    assert found[0].startswith("a descriptor that cannot be read, of 0x1000: ")
+    assert found[1:] == [
+        "described: 0x1001 right, u8",
+        "… and 1 more, left out: the warnings say why",
+    ]
