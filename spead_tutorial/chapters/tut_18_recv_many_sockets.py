@@ -40,7 +40,7 @@ class Receiver:
 
     def update(self, heap: spead_tutorial.recv.HeapBase) -> dict[str, spead_tutorial.Item]:
         """Take in a heap, under the lock; say what it describes."""
-        known = list(self.item_group.values())
+        known = set(self.item_group.values())
         try:
             updated = self.item_group.update(heap)
         except ValueError:  # its items contradict their descriptors

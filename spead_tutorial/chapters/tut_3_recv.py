@@ -20,7 +20,7 @@ def main() -> None:
     item_group = spead_tutorial.ItemGroup()
     heaps = Heaps(stream, options)
     for heap in heaps:
-        known = list(item_group.values())
+        known = set(item_group.values())
         try:
             updated = item_group.update(heap)
         except ValueError:  # its items contradict their descriptors

@@ -27,7 +27,7 @@ def main() -> None:
     heaps = Heaps(stream, options)
     received = 0
     for heap in heaps:
-        known = list(item_group.values())
+        known = set(item_group.values())
         try:
             updated = item_group.update(heap)
         except ValueError:  # its items contradict their descriptors

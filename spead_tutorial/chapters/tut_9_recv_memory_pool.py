@@ -40,7 +40,7 @@ def main() -> None:
     heaps = Heaps(stream, options, pool)
     received = 0
     for heap in heaps:
-        known = list(item_group.values())
+        known = set(item_group.values())
         try:
             updated = item_group.update(heap)
         except ValueError:  # its items contradict their descriptors
