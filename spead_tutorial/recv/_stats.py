@@ -39,7 +39,9 @@ _WAYS_OUT = {
     "after_loss": "allow_out_of_order takes them, whatever is missing",
     "after_end": "without stop_on_stop_item the stream goes on",
     "inconsistent": "let each sender have heap counts of its own",
-    "too_large": "raise max_heap_size",
+    "too_large": (
+        "raise max_heap_size, unless the heap has more than 1048576 item pointers or 65536 gaps"
+    ),
     "unsized": "allow_unsized_heaps takes them",
     "no_memory": "lower max_heaps, or give the memory allocator more",
     "no_place": "see what the place function says, or raise max_chunks",
