@@ -34,6 +34,25 @@ static size_t fragments(const struct batch *b, const struct iovec *payload)
     return 1 + ((uintptr_t)payload->iov_base % page + payload->iov_len + page - 1) / page;
 }
 
+/* Divide a packet's payload into pieces: at most as many as are asked for, of one size. */
+static size_t divide(const struct settings *s, uint8_t *payload, size_t size, struct iovec *pieces)
+{
+    size_t each = (size + s->pieces - 1) / s->pieces, n = 0;
+    for (size_t at = 0; at < size; at += each)
+        pieces[n++] = (struct iovec){payload + at, smaller(each, size - at)};
+    return n;
+}
+
+static struct msghdr message_from(const struct settings *s, struct iovec *pieces)
+{
+    struct msghdr message = {.msg_iov = pieces};
+    if (s->to != NULL) {
+        message.msg_name = (void *)(uintptr_t)s->to;
+        message.msg_namelen = sizeof(*s->to);
+    }
+    return message;
+}
+
 void lay_out(const struct settings *s, struct batch *b, size_t n)
 {
     size_t segment = 0, segments = 0, length = 0, n_fragments = 0;
@@ -44,29 +63,29 @@ void lay_out(const struct settings *s, struct batch *b, size_t n)
     for (size_t offset = 0; offset < n * s->heap_size;) {
         size_t header_size = offset % s->heap_size == 0 ? FIRST_HEADER : OTHER_HEADER;
         pieces[0] = (struct iovec){(void *)(uintptr_t)header, header_size};
-        pieces[1].iov_base = b->memory + offset;
-        pieces[1].iov_len =
+        size_t payload =
             smaller(s->packet_size - header_size, s->heap_size - offset % s->heap_size);
-        offset += pieces[1].iov_len;
-        size_t size = header_size + pieces[1].iov_len;
+        size_t n_pieces = 1 + divide(s, b->memory + offset, payload, pieces + 1);
+        offset += payload;
+        size_t size = header_size + payload;
         size_t more = s->zero_copy ? fragments(b, &pieces[1]) : 0;
         if (full || size > segment || length + size > MAX_DATAGRAM || segments == s->max_segments ||
             n_fragments + more > MAX_FRAGMENTS) {
-            b->messages[b->n_messages++].msg_hdr = (struct msghdr){.msg_iov = pieces};
+            b->messages[b->n_messages++].msg_hdr = message_from(s, pieces);
             segment = size;
             segments = length = n_fragments = 0;
         } else if (segments == 1) {
             size_t m = b->n_messages - 1;
             spti_udp_set_segment(&b->messages[m].msg_hdr, &b->controls[m], (uint16_t)segment);
         }
-        b->messages[b->n_messages - 1].msg_hdr.msg_iovlen += 2;
+        b->messages[b->n_messages - 1].msg_hdr.msg_iovlen += n_pieces;
         full = size < segment;
         segments++;
         length += size;
         n_fragments += more;
         b->n_packets++;
         b->n_bytes += size;
-        pieces += 2;
+        pieces += n_pieces;
     }
 }
 
@@ -93,7 +112,7 @@ void batch_init(const struct settings *s, struct batch *b, size_t n)
     size_t payload = s->packet_size - FIRST_HEADER;
     size_t n_packets = n * ((s->heap_size + payload - 1) / payload);
     allocate_samples(s, b, n * s->heap_size);
-    b->pieces = alloc_zeros(2 * n_packets * sizeof(*b->pieces));
+    b->pieces = alloc_zeros((1 + s->pieces) * n_packets * sizeof(*b->pieces));
     b->messages = alloc_zeros(n_packets * sizeof(*b->messages));
     b->controls = alloc_zeros(n_packets * sizeof(*b->controls));
     lay_out(s, b, n);

@@ -7,6 +7,7 @@
 
 #include <spead_tutorial/spt.h>
 #include <stdbool.h>
+#include <sys/socket.h>
 
 enum { MAX_DATAGRAM = 65507 }; /* UDP over IPv4 */
 
@@ -14,9 +15,11 @@ enum { MAX_DATAGRAM = 65507 }; /* UDP over IPv4 */
 struct settings {
     size_t heaps, heap_size, packet_size, batch_size;
     size_t max_messages, max_segments; /* messages in a call; packets in a message */
+    size_t pieces;                     /* that a packet's payload is gathered from */
+    const struct sockaddr_storage *to; /* which every message says; NULL: its socket is connected */
     size_t streams;
     int threads;
-    bool zero_copy, huge_pages, fresh, fill, json;
+    bool zero_copy, huge_pages, fresh, fill, unconnected, json;
     const char *host;
     int port;
 };
@@ -27,7 +30,7 @@ struct batch {
     size_t size;           /* of that */
     spt_memory huge_pages; /* which it is in, if it is */
     struct mmsghdr *messages;
-    struct iovec *pieces; /* a header and a payload for each packet */
+    struct iovec *pieces; /* a header and the payload's for each packet */
     spti_control *controls;
     size_t n_heaps, n_messages;
     uint64_t n_packets, n_bytes;

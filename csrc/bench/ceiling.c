@@ -46,6 +46,7 @@ struct ceiling {
     struct settings settings; /* of which the heaps are its own share */
     int core;                 /* to run on; -1: any */
     int fd;
+    struct sockaddr_storage to; /* where, if the socket is not connected */
     struct batch batches[N_BATCHES];
     size_t batch_heaps;  /* in each, but the last may have fewer */
     size_t n_batches;    /* to send in all */
@@ -240,6 +241,14 @@ static void open_socket(struct ceiling *c)
 {
     const struct settings *s = &c->settings;
     c->fd = connected_to(s->host, s->port);
+    if (s->unconnected) {
+        socklen_t size = sizeof(c->to);
+        const struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+        if (getpeername(c->fd, (struct sockaddr *)&c->to, &size) != 0 ||
+            connect(c->fd, &nobody, sizeof(nobody)) != 0)
+            fail("could not let go of the way to %s: %m", s->host);
+        c->settings.to = &c->to;
+    }
     if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int)) != 0)
         fail("could not set the socket's send buffer: %m");
     if (s->zero_copy && setsockopt(c->fd, SOL_SOCKET, SO_ZEROCOPY, &(int){1}, sizeof(int)) != 0)
@@ -281,6 +290,7 @@ static struct settings parse(int argc, char **argv)
                          .batch_size = 512 * 1024,
                          .max_messages = 64,
                          .max_segments = max_segments(),
+                         .pieces = 1,
                          .streams = 1,
                          .threads = 2,
                          .fill = true};
@@ -293,6 +303,9 @@ static struct settings parse(int argc, char **argv)
          .range = {1, UIO_MAXIOV}},
         {"-k", "PACKETS", "in a message, at most; 1: no segmentation offload (%)", WORD_SIZE,
          &s.max_segments, .range = {1, s.max_segments}},
+        {"--pieces", "N", "a packet's payload is gathered from (%)", WORD_SIZE, &s.pieces,
+         .range = {1, UIO_MAXIOV - 1}},
+        {"--unconnected", NULL, "every message says where it goes", WORD_ON, .to = &s.unconnected},
         {"-z", NULL, "the kernel reads the memory in place (MSG_ZEROCOPY)", WORD_ON,
          .to = &s.zero_copy},
         {"--huge-pages", NULL, "samples in huge pages: more packets in a message, with -z", WORD_ON,
@@ -317,6 +330,8 @@ static struct settings parse(int argc, char **argv)
         usage_error("several streams (-s) have a thread each: they need -t 1");
     if (s.fresh && (s.huge_pages || !s.fill))
         usage_error("--fresh is for ordinary memory that is filled");
+    if (s.pieces > 1 && (s.zero_copy || s.pieces * s.max_segments >= UIO_MAXIOV))
+        usage_error("a message has no room for so many pieces");
     s.packet_size &= ~(size_t)7; /* as packetizers do */
     return s;
 }

@@ -15,7 +15,6 @@
 #include <stdio.h>
 
 enum {
-    MESSAGES = 8,
     RUN = 65536,
     PLACES = 2,
     /* 64-bit words of a packet, and bytes of what is before its items' pointers. */
@@ -29,9 +28,9 @@ enum {
 struct loop {
     struct receiving r;
     uint8_t *memory, *heaps;
-    struct mmsghdr messages[MESSAGES];
-    struct iovec pieces[MESSAGES];
-    spti_control controls[MESSAGES];
+    struct mmsghdr messages[RECEIVE_MESSAGES];
+    struct iovec pieces[RECEIVE_MESSAGES];
+    spti_control controls[RECEIVE_MESSAGES];
     uint64_t bytes, whole; /* of payload, and heaps that these make */
     bool ended;
 };
@@ -66,7 +65,7 @@ static void take(struct loop *l, const uint8_t *packet, size_t size)
 
 static void receive(struct loop *l)
 {
-    for (size_t i = 0; i < MESSAGES; i++) {
+    for (size_t i = 0; i < RECEIVE_MESSAGES; i++) {
         l->pieces[i] = (struct iovec){l->memory + i * RUN, RUN};
         l->messages[i].msg_hdr = (struct msghdr){
             .msg_iov = &l->pieces[i],
@@ -75,7 +74,8 @@ static void receive(struct loop *l)
             .msg_controllen = sizeof(l->controls[i]),
         };
     }
-    int n = recvmmsg(l->r.common.socket, l->messages, MESSAGES, MSG_WAITFORONE, NULL);
+    int n =
+        recvmmsg(l->r.common.socket, l->messages, (unsigned)l->r.messages, MSG_WAITFORONE, NULL);
     l->r.calls++;
     if (n < 0 && errno != EINTR) {
         perror("receive_bare: could not receive");
@@ -93,10 +93,10 @@ int main(int argc, char **argv)
 {
     struct loop l = {.r = receiving_begin(argc, argv,
                                           "How fast this machine can receive: bare system calls.",
-                                          "gc")};
+                                          "bgc")};
     if (l.r.gro && setsockopt(l.r.common.socket, IPPROTO_UDP, UDP_GRO, &(int){1}, sizeof(int)) != 0)
         perror("receive_bare: there is no UDP_GRO here");
-    l.memory = alloc_touched(MESSAGES * RUN);
+    l.memory = alloc_touched(RECEIVE_MESSAGES * RUN);
     l.heaps = alloc_touched(PLACES * l.r.common.heap_size);
     receiving_ready(&l.r);
     while (!l.ended)

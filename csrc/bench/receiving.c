@@ -22,6 +22,7 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
 {
     struct receiving r = {.common = COMMON_DEFAULTS,
                           .ring = 4,
+                          .messages = RECEIVE_MESSAGES,
                           .gro = true,
                           .copy = true,
                           .pool = true,
@@ -29,6 +30,8 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
     const struct word words[] = {
         {"-r", "HEAPS", "heaps that may wait to be got (%)", WORD_SIZE, &r.ring,
          .range = {1, 1 << 20}},
+        {"-m", "MESSAGES", "in a system call, at most (%)", WORD_SIZE, &r.messages,
+         .range = {1, RECEIVE_MESSAGES}, .only = 'b'},
         {"--no-gro", NULL, "a packet in a message, not a run of them", WORD_OFF, .to = &r.gro,
          .only = 'g'},
         {"--no-copy", NULL, "leave what has come where it is", WORD_OFF, .to = &r.copy,

@@ -9,9 +9,11 @@
 #include "../chapters/report.h"
 #include "common.h"
 
+enum { RECEIVE_MESSAGES = 8 };
+
 struct receiving {
-    struct common common; /* with a bound socket: one that was given, or our own */
-    size_t ring;
+    struct common common;  /* with a bound socket: one that was given, or our own */
+    size_t ring, messages; /* in a call, at most */
     bool gro, copy, pool, thread, check, out_of_order;
     /* What has come. */
     uint64_t n_heaps, incomplete, packets, calls, wrong;
@@ -19,7 +21,8 @@ struct receiving {
 };
 
 /* Read the command line, and open the socket where none is given. A letter of accepted stands for
- * an option that not all have: g for --no-gro, c for --no-copy, o for --out-of-order, m for
+ * an option that not all have: b for -m, g for --no-gro, c for --no-copy, o for --out-of-order, m
+ * for
  * --no-pool, t for --no-thread. */
 struct receiving receiving_begin(int argc, char **argv, const char *doc, const char *accepted);
 

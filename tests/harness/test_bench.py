@@ -396,11 +396,15 @@ def test_a_bare_loop_puts_more_packets_into_a_message_that_is_read_out_of_huge_p
 
 @needs_lab
 def test_a_bare_loop_can_send_with_the_faults_that_senders_have(make_lab):
-    """A packet in a call, or a few in several; datagrams in fragments; new memory."""
+    """A packet in a call, or a few in several; in fragments; new memory; pieces; unconnected."""
     command = [*program("ceiling", "c"), "-t", "1", "-n", "2", "-H", "1000000", "-b", "1000000"]
     with make_lab() as lab:
         found = []
-        for words in (["-k", "1", "-m", "1"], ["-k", "2", "-m", "3"], ["-k", "1", "-p", "60000"]):
+        for words in (
+            ["-k", "1", "-m", "1"],
+            ["-k", "2", "-m", "3", "--pieces", "100"],
+            ["-k", "1", "-p", "60000", "--unconnected"],
+        ):
             before = lab.counters()
             argv = [*command, "--json", "--fresh", *words, lab.address, str(lab.port)]
             said = json.loads(lab.run(argv, capture_output=True, check=True).stdout)
