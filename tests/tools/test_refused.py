@@ -98,8 +98,6 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("why --interface nosuch0 --allow-real-network -- true", "no interface"),
         ("why --interface eth7 -- true", "eth7 may lead out of this machine: say --allow"),
         ("why --interface lo -- true {host}", "say where the sender sends to"),
-        ("why --picture time.png -- true", "draws an SVG"),
-        ("why --picture nosuch/time.svg -- true", "there is no folder nosuch for the picture"),
         ("why --seconds 0 -- true", "it must be a number from 0.1 to 600, not '0'"),
         ("why --pid x", "a whole number from 1 to"),
         ("why --receiver --kind dummy -- x", "--receiver is for a COMMAND"),

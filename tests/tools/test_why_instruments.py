@@ -1,31 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is read from the lines of strace, and which threads are taken for one."""
+"""What is read from the lines of strace, of perf and of py-spy."""
 
-import itertools
-import os
 import textwrap
 
 import pytest
 
-from spead_tutorial.lab import Counters
-from spead_tutorial.tools.why import following
-from spead_tutorial.tools.why.calls import EVENTS, parse_calls
-
-NOTHING = Counters("dummy", 0, 0, 0, 0, 0, 0)
-
-
-def test_threads_that_come_and_go_stand_in_for_each_other(monkeypatch):
-    numbers = itertools.count()
-    monkeypatch.setattr(following.instruments, "threads", lambda pids: {next(numbers): None})
-    short, long = (following.Follower(os.getpid(), 1.0) for _ in range(2))
-    for _ in range(50):
-        short.look(NOTHING)
-    assert short.pooled
-    monkeypatch.setattr(following.instruments, "threads", lambda pids: dict.fromkeys(range(50)))
-    for _ in range(50):
-        long.look(NOTHING)
-    assert not long.pooled
-
+from spead_tutorial.tools.why import stacks
+from spead_tutorial.tools.why.calls import parse_calls
+from spead_tutorial.tools.why.looks import Blocked, doing
+from spead_tutorial.tools.why.stacks import Told, of_perf, of_py_spy, told
 
 SENDTO = '10 {} sendto({}, ""..., 9000, 0, 0x7f, 16) = {} <0.0001>'
 SENDMMSG = "10 {} sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.0001>"
@@ -47,50 +30,50 @@ POLLED = EPOLL.format("100.4", "[{events=EPOLLIN}]", -1, 1, 0.000424)
           "10 100.2 sendmsg(3<socket:[7]>, 0x7f, 0) = 9000 <0.0001>",
           SENDTO.format(100.3, DATA, 9000),
           '10 100.4 write(3<UDP:[1.2.3.4:5->1.2.3.4:6]>, ""..., 9000) = 9000 <0.0001>'],
-         (5, 23, 0.4), {}),
+         (5, 23), {}),
         # Calls that fail, and those to files, are none.
         ([SENDTO.format(100.0, DATA, 9000), SENDTO.format(100.1, DATA, "-1 EAGAIN (Resource ...)"),
-          '10 100.2 write(1</dev/pts/0>, ""..., 10) = 10 <0.0001>'], (1, 1, 0.0), {}),
+          '10 100.2 write(1</dev/pts/0>, ""..., 10) = 10 <0.0001>'], (1, 1), {}),
         # A few messages through another socket are not the data.
         ([SENDTO.format(1.0, OTHER, 20), *[SENDTO.format(2.0, DATA, 9000)] * 100],
-         (100, 100, 0.0), {}),
+         (100, 100), {}),
         # A call that another thread's cuts in two is one.
         (["10 100.00 sendmmsg(3<socket:[7]>, 0x7f, 17, 0 <unfinished ...>",
           "11 100.01 nanosleep({tv_sec=0, tv_nsec=5000000}, 0x7f <unfinished ...>",
           "10 100.02 <... sendmmsg resumed>) = 17 <0.02>",
           "11 100.03 <... nanosleep resumed>) = 0 <0.02>", SENDMMSG.format(100.04)],
-         (2, 34, 0.04), {"nanosleep": 1.0}),
+         (2, 34), {"nanosleep": 1.0}),
         # A wait that its time has ended is a sleep, and a look is none.
         ([SENDMMSG.format(100.0), "10 100.01 clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=0,"
           " tv_nsec=1000000}, NULL) = 0 <0.4>", EPOLL.format(100.6, "[]", 3, 0, 0.003),
           EPOLL.format(100.7, "[]", 0, 0, "0.000007"), SENDMMSG.format(100.8)],
-         (2, 34, 0.8), {"clock_nanosleep": 1.0, "epoll_wait": 3000 / 3007}),
+         (2, 34), {"clock_nanosleep": 1.0, "epoll_wait": 3000 / 3007}),
         # So is one that ends with a timer, and one that ends before it is none.
         ([SENDMMSG.format(100.0), SET.format(0), POLLED, SET.format(300), POLLED,
-          SENDMMSG.format(100.9)], (2, 34, 0.9), {"epoll_wait": 0.5}),
+          SENDMMSG.format(100.9)], (2, 34), {"epoll_wait": 0.5}),
         # Submissions to an io_uring are messages.
         (["10 100.0 io_uring_enter(4<anon_inode:[io_uring]>, 8, 0, 0, NULL, 8) = 8 <0.00001>",
           "10 100.1 io_uring_enter(4<anon_inode:[io_uring]>, 0, 1, IORING_ENTER_GETEVENTS, NULL, 8)"
-          " = 0 <0.00001>"], (1, 8, 0.0), {}),
+          " = 0 <0.00001>"], (1, 8), {}),
     ],
 )  # fmt: skip
 def test_what_was_sent_and_which_waits_a_time_ended_is_counted(lines, counts, timed_out):
     found = parse_calls(lines)
-    assert (found.send_calls, found.messages, pytest.approx(found.seconds)) == counts
+    assert (found.send_calls, found.messages) == counts
     calls = {one.name: one.timed_out for caller in found.callers for one in caller.calls}
     assert {name: calls[name] for name in timed_out} == pytest.approx(timed_out)
 
 
-def test_new_memory_is_what_is_mapped_for_nobody_or_added_to_the_heap():
-    mmap = "10 {} mmap(NULL, {}, PROT_READ|PROT_WRITE, MAP_PRIVATE{}, 0) = 0x7f00 <0.00001>"
-    found = parse_calls([
-        "10 99.0 brk(NULL) = 0x1000 <0.000010>", mmap.format(99.5, 999999, "|MAP_ANONYMOUS, -1"),
-        SENDMMSG.format(100.0), mmap.format(100.1, 4096, "|MAP_ANONYMOUS, -1"),
-        mmap.format(100.2, 8192, ", 5</etc/hosts>"), "10 100.3 brk(0x3000) = 0x3000 <0.000010>",
-        "10 100.4 brk(0x1000) = 0x1000 <0.000010>", "10 100.4 brk(0x2000) = 0x2000 <0.000010>",
-        SENDMMSG.format(100.5),
-    ])  # fmt: skip
-    assert found.mapped_bytes == 4096 + 0x2000 + 0x1000
+def test_of_a_message_it_is_known_of_how_many_pieces_it_is_and_whether_it_says_where_it_goes():
+    sendmsg = (
+        "10 100.0 sendmsg(3<socket:[7]>, {{msg_name={}, msg_namelen=16, msg_iov=[...],"
+        " msg_iovlen=1024, msg_controllen=0, msg_flags=0}}, 0) = 8192 <0.000018>"
+    )
+    named, alone = (parse_calls([sendmsg.format(name)]) for name in ("{sa_family=2}", "NULL"))
+    assert (named.pieces, named.unconnected) == (1024, True)
+    assert (alone.pieces, alone.unconnected) == (1024, False)
+    assert parse_calls([SENDTO.format(100.0, DATA, 9000)]).unconnected
+    assert not parse_calls([SENDTO.format(1.0, DATA, 9).replace("0x7f, 16", "NULL, 0")]).unconnected
 
 
 def test_where_nothing_was_sent_there_are_no_calls():
@@ -98,31 +81,128 @@ def test_where_nothing_was_sent_there_are_no_calls():
 
 
 def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_looked_at():
-    names = {10: ("main", 0), 11: ("timer", 0)}
+    names = {10: "main", 11: "timer"}
     lines = """
         10 100.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000030>
         10 100.1 getpid() = 10 <0.000010>
-        10 100.15 umask(022) = 022 <0.000010>
         10 100.2 openat(AT_FDCWD</home>, "/etc/hosts", O_RDONLY) = 5</etc/hosts> <0.000014>
         11 100.3 futex(0x7f, FUTEX_WAIT_PRIVATE, 2, NULL) = 0 <0.500000>
-        11 100.3 write(6<anon_inode:[eventfd]>, ""..., 8) = 8 <0.000020>
-        11 100.4 futex(0x7f, FUTEX_WAIT_BITSET_PRIVATE, 0, {tv_sec=9, tv_nsec=1}, FUTEX_BITSET_MATCH_ANY) = -1 ETIMEDOUT (Connection timed out) <0.003000>
-        11 100.5 futex(0x7f, FUTEX_WAIT_PRIVATE, 2, {tv_sec=0, tv_nsec=1}) = 0 <0.001000>
+        11 100.4 futex(0x7f, FUTEX_WAIT_BITSET_PRIVATE, 0, {tv_sec=9, tv_nsec=1}, FUTEX_BITSET_MATCH_ANY) = -1 ETIMEDOUT (Connection timed out) <1.500000>
         10 100.6 sendto(4<socket:[8]>, ""..., 30, 0, NULL, 0) = -1 EAGAIN (Resource temporarily unavailable) <0.000012>
         10 101.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000050>
     """  # noqa: E501
     found = parse_calls(textwrap.dedent(lines).strip().splitlines(), names)
     main, timer = found.callers
     assert (main.name, main.messages, timer.name, timer.messages) == ("main", 2, "timer", 0)
-    told = {
-        (one.name, one.timed, one.sends): one for caller in found.callers for one in caller.calls
+    calls = {(one.name, one.sends): one for caller in found.callers for one in caller.calls}
+    assert calls["sendto", True].seconds == pytest.approx(4e-5)
+    assert calls["sendto", False].count == 1  # it has sent nothing
+    assert calls["openat", False].on == "/home"
+    assert calls["openat", False].seconds == pytest.approx(4e-6)
+    assert (calls["futex", False].timed_out, calls["futex", False].seconds) == (0.75, 0.0)
+
+
+# ---- What threads wait in ----
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "timed"),
+    [
+        ("futex", "0x7f 0x80 0x2 0x0 0x0 0x0", False),
+        ("futex", "0x7f 0x189 0x0 0x7ffc 0x0 0x0", True),
+        ("epoll_wait", "0x4 0x7f 0x80 0xffffffff 0x0 0x8", False),
+        ("epoll_wait", "0x4 0x7f 0x80 0xa 0x0 0x8", True),
+        ("clock_nanosleep", "0x0 0x0 0x7f 0x0 0x0 0x0", True),
+    ],
+)
+def test_the_kernel_says_what_a_thread_waits_in_and_if_a_time_ends_it(call, arguments, timed):
+    assert doing(f"7 {arguments} 0x7ffc 0x7f01", {7: call}) == Blocked(call, timed)
+    assert doing("running") is None
+
+
+# ---- What stacks are for ----
+
+KERNEL, LIBC, PYTHON = "[kernel.kallsyms]", "/usr/lib/libc.so.6", "/usr/lib/libpython3.11.so"
+MAIN = ("main", "/home/my_sender")
+ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
+
+
+@pytest.mark.parametrize(
+    ("frames", "kind"),
+    [
+        ([MAIN], "computes"),
+        ([("__vfprintf_internal", LIBC), ("snprintf", LIBC), MAIN], "formats"),
+        # What is printed is written; what is formatted to be printed, too.
+        ([("__vfprintf_internal", LIBC), ("printf", LIBC), MAIN], "logs"),
+        ([("__x64_sys_write", KERNEL), ("__write", LIBC), MAIN], "logs"),
+        # What the kernel does to send, it does for packets, but not for those of a resolver.
+        ([("udp_sendmsg", KERNEL), ("__x64_sys_sendto", KERNEL), ("sendto", LIBC), MAIN], "sends"),
+        ([("udp_sendmsg", KERNEL), ("__x64_sys_sendto", KERNEL), ("getaddrinfo", LIBC), MAIN],
+         "looks-up"),
+        # Page faults are of the code that has them, where that has a kind; else of new memory.
+        ([("asm_exc_page_fault", KERNEL), ("deflate", "/usr/lib/libz.so"), MAIN], "formats"),
+        ([("asm_exc_page_fault", KERNEL), ("memset", LIBC), MAIN], "fresh-memory"),
+        ([("__memmove_avx", LIBC), MAIN], "copies"),
+        ([("runtime.memmove", "/home/s"), ("fmt.Sprintf", "/home/s"), ("main.main", "/home/s")],
+         "formats"),
+        ([("runtime.futex", "/home/s"), ("runtime.chansend1", "/home/s")], "waits-for-thread"),
+        ([("__x64_sys_epoll_wait", KERNEL), MAIN], "event-loop"),
+        ([("__x64_sys_getsockopt", KERNEL), MAIN], "other-calls"),
+        # An event loop has only what the program's own code has not.
+        ([("task_step", "/usr/lib/_asyncio.so"), ("_PyEval_EvalFrame", PYTHON)], "event-loop"),
+        ([("call_soon", ASYNCIO), ("main", "/home/sender.py"), ("run", ASYNCIO)], "event-loop"),
+        ([("main", "/home/sender.py"), ("run", ASYNCIO)], "computes"),
+        ([("[unknown]", "/tmp/perf-26033.map")], "computes"),
+    ],
+)  # fmt: skip
+def test_a_stack_is_for_its_innermost_frame_that_tells(frames: list[stacks.Frame], kind: str):
+    assert told(frames).kind == kind
+
+
+def test_code_that_is_made_while_it_runs_has_no_file_name():
+    assert told([("[unknown]", "/tmp/perf-26033.map")]).what == "code made while it runs"
+
+
+PERF = """\
+my sender    10/11
+\tffffffff81 udp_sendmsg+0x12 ([kernel.kallsyms])
+\tffffffff82 __x64_sys_sendto ([kernel.kallsyms])
+\t     10ac3 main+0x4 (/home/my_sender)
+
+my sender    10/11
+\t     10ac3 std::map<int, (anonymous namespace)::x>::find (/home/my_sender)
+
+GC Thread#0    10/12
+\t     10ac3 [unknown] (/usr/lib/libjvm.so)
+"""
+
+
+def test_samples_of_perf_are_counted_by_thread():
+    found = of_perf(PERF.splitlines())
+    assert {tid: its.name for tid, its in found.items()} == {11: "my sender", 12: "GC Thread#0"}
+    assert dict(found[11].told) == {
+        Told("sends", "sendto", "sendto"): 1,
+        Told("computes", "std::map<int, "): 1,
     }
-    assert told["sendto", False, True].each_s == pytest.approx(2e-5)
-    assert told["sendto", False, False].count == 1  # it has sent nothing
-    assert told["openat", False, False].on == "/home"
-    assert told["openat", False, False].each_s == pytest.approx(4e-6)
-    assert told["write", False, False].on == EVENTS
-    assert told["futex", True, False].timed_out == pytest.approx(0.75)
-    assert told["futex", False, False].timed_out == 0.0
-    together = parse_calls(textwrap.dedent(lines).strip().splitlines(), names, pooled=True)
-    assert [one.messages for one in together.callers] == [2]
+    assert [one.kind for one, _ in found[12].told] == ["garbage"]
+
+
+SPY = """\
+thread (26514): MainThread;<module> (/home/s.py:1);Queue.get (/usr/lib/python3.11/queue.py:154);lock_PyThread_acquire_lock (libpython3.11.so);PyThread_acquire_lock_timed (libpython3.11.so) 7
+thread (26514): MainThread;<module> (/home/s.py:1);sock_sendto (socketmodule.c:4381);sock_call (socketmodule.c:972);pthread_cond_timedwait (libc.so.6);0x7ff9 (libc.so.6) 5
+thread (26514): MainThread;<module> (/home/s.py:1);sock_sendto (socketmodule.c:4381);sendto (libc.so.6) 3
+thread (26559): Thread-1 (prod);run (/usr/lib/python3.11/threading.py:971);prod (/home/s.py:4) 2
+no thread at all
+"""  # noqa: E501
+
+
+def test_samples_of_py_spy_are_of_waits_too_and_tell_the_interpreters_lock():
+    found = of_py_spy(SPY.splitlines())
+    main = {(one.kind, one.is_lock, one.call): n for one, n in found[26514].told}
+    assert main == {
+        ("waits-for-thread", False, ""): 7,
+        ("waits-for-thread", True, ""): 5,
+        ("sends", False, "sendto"): 3,
+    }
+    assert found[26514].waits
+    assert [(one.kind, one.what) for one, _ in found[26559].told] == [("computes", "prod (s.py)")]

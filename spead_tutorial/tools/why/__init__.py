@@ -2,20 +2,14 @@
 """``spead-tutorial why``: what makes a sender slow."""
 
 import contextlib
-import functools
 import json
-import os
 import socket
-from pathlib import Path
 
 import click
 
 from spead_tutorial._shown import shown
 from spead_tutorial.lab import KINDS, Lab
-from spead_tutorial.measure.machine import header
-from spead_tutorial.measure.records import Recording
 from spead_tutorial.tools.command_line import Number, Whole
-from spead_tutorial.tools.why import bars
 from spead_tutorial.tools.why import receiver as receivers
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
@@ -25,8 +19,8 @@ from spead_tutorial.tools.why.watching import Sender, watch
 
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("--seconds", type=Number(0.1, 600), default=3.0, show_default=True,
-              help="How long it may send before it is stopped.")  # fmt: skip
+@click.option("--seconds", type=Number(0.1, 600), default=2.0, show_default=True,
+              help="How long it is looked at undisturbed.")  # fmt: skip
 @click.option(
     "--kind", type=click.Choice(KINDS, case_sensitive=False), help="Kind of the lab's device."
 )
@@ -41,8 +35,6 @@ from spead_tutorial.tools.why.watching import Sender, watch
 @click.option("--no-strace", is_flag=True, help="Do not look at its system calls.")
 @click.option("--receiver", is_flag=True,
               help="COMMAND receives: say why it loses packets.")  # fmt: skip
-@click.option("--picture", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-              help="Draw where its time goes: an SVG, and a dark one.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def why(
     command: tuple[str, ...],
@@ -54,17 +46,17 @@ def why(
     allow_real_network: bool,
     no_strace: bool,
     receiver: bool,
-    picture: Path | None,
     as_json: bool,
 ) -> int:
     """Say what makes a sender slow: any that sends UDP, in any language.
 
-    COMMAND starts it, after --. It is run three times in a lab: for its rate, for its packets, and
-    under strace for its calls. {host} and {port} in its words stand for where to send to,
-    which is 192.168.31.2 and 8888; SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT are the same in its
-    environment. It says what to mend first and what that is worth, what the time of its threads
-    goes to, and what else was found, each with the chapter that mends it. The exit status is 1
-    where the sender fails, or sends nothing.
+    COMMAND starts it, after --. It runs in a lab, and is looked at for about ten seconds: its rate,
+    its packets, its code and its calls; then a bare loop sends as it does, and otherwise.
+    {host} and {port} in its words stand for where to send to, which is 192.168.31.2 and 8888;
+    SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT are the same in its environment. It says what to
+    mend first and what that gains, where the time of a packet goes, and what else gains something,
+    each with the chapter that mends it. The exit status is 1 where the sender fails, or sends
+    nothing.
 
     With --receiver, COMMAND is a program that receives at {host} and {port}: packets are sent to
     it at rates that find where it loses some, and what is said is where and why.
@@ -87,16 +79,14 @@ def why(
             interface not in (None, *there),
         f"{interface} may lead out of this machine: say --allow-real-network, too":
             interface not in (None, "lo") and not allow_real_network,
-        "--receiver is for a COMMAND in a lab: without --pid, --interface, --kind and --picture":
-            receiver and (pid or interface or kind or picture) is not None,
+        "--receiver is for a COMMAND in a lab: without --pid, --interface and --kind":
+            receiver and (pid or interface or kind) is not None,
         "{host} and {port} are a lab's: with --interface, say where the sender sends to":
             interface is not None and is_for_lab,
     }  # fmt: skip
     for refusal, is_wrong in refusals.items():
         if is_wrong:
             raise click.UsageError(refusal)
-    if picture is not None:
-        _check_picture(picture)
 
     def say(words: str) -> None:
         if not as_json:
@@ -110,7 +100,6 @@ def why(
             spot = AtInterface(interface)
         else:
             spot = InLab(stack.enter_context(Lab(kind, mtu=mtu or 9216, receiver=receiver)))
-        facts = spot.lab.facts() if isinstance(spot, InLab) else {"kind": spot.device, "mtu": 0}
         host, port = spot.destination or ("{host}", "{port}")
         words = [word.replace("{host}", host).replace("{port}", str(port)) for word in command]
         if receiver:
@@ -125,27 +114,4 @@ def why(
         return 0
     findings = diagnose(seen)
     click.echo(json.dumps(as_object(seen, findings)) if as_json else text(seen, findings))
-    if picture is not None:
-        from spead_tutorial.results import plots  # here, as no other command should wait for it
-
-        # The whole command line is no business of a picture's.
-        taken = Recording(header("why", facts, {"drawn_by": "spead-tutorial why"}), ())
-        for path in plots.save(picture, functools.partial(bars.picture, seen=seen), taken):
-            say(f"Drawn: {path}")
     return 0
-
-
-def _check_picture(path: Path) -> None:
-    """Refuse what could not be drawn, before a sender is watched for it."""
-    if path.suffix != ".svg":
-        raise click.UsageError("--picture draws an SVG: name it so")
-    if not path.parent.is_dir():
-        raise click.UsageError(f"there is no folder {path.parent} for the picture")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise click.UsageError(f"{path} cannot be written")
-    from spead_tutorial.results import plots  # as above
-
-    try:
-        plots.require()
-    except plots.MissingError as error:
-        raise click.ClickException(str(error)) from None

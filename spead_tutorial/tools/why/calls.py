@@ -4,10 +4,12 @@
 import dataclasses
 import itertools
 import re
+import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from spead_tutorial.tools.why.facts import Call, Caller, Calls
+from spead_tutorial.tools.why.stacks import FILES, WAITS
 
 #: Calls that send, that read, and that end when a time has come, or sooner.
 SENDS = ("sendmsg", "sendmmsg", "sendto", "write", "writev", "io_uring_enter")
@@ -15,10 +17,10 @@ READS = ("recvfrom", "recvmsg", "recvmmsg", "read", "readv")
 POLLS = ("select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2")
 SLEEPS = ("nanosleep", "clock_nanosleep", *POLLS)
 FUTEX, TIMER = "futex", "timerfd_settime"
-#: Calls whose time is that of waiting.
-WAITS = (*SLEEPS, FUTEX, "wait4", "waitid", "pause", "rt_sigsuspend", "restart_syscall")
-#: What threads of a process wake each other with, in the words of strace.
-EVENTS = "[eventfd]"
+#: What is said of a call's arguments: of those that sleep how long, of those that send what of, of
+#: the others addresses alone. Some machines lack some of them: a question mark lets strace pass
+#: over those.
+SHOWN = ",".join(f"?{name}" for name in (*SLEEPS, TIMER, "sendmsg", "writev"))
 #: Where a program prints to while it is watched.
 OUTPUT = "its output"
 
@@ -32,6 +34,8 @@ _UNFINISHED = re.compile(
 )
 _RESUMED = re.compile(_WHO + r"\d+\.\d+ <\.\.\. (?P<name>\w+) resumed")
 _INTERVAL = re.compile(r"tv_sec=(\d+), tv_nsec=(\d+)")
+_PIECES = re.compile(r"msg_iovlen=(\d+)|, (\d+)\)?$")
+_NAMED = re.compile(r"msg_name=[^N]")
 _PRINTS = re.compile(r"[12]<pipe:")
 _PATH = re.compile(r'<(/[^>]*)>|"(/[^"]*)"')
 _MOST_LINES = 500_000
@@ -41,7 +45,6 @@ _LOOK_S = 1e-5
 _ABOUT = 0.8
 #: Of the times of a call the tenth part is shorter: what others on the machine add is left out.
 _TENTH = 10
-_LEAST_S = 1e-7
 
 
 @dataclasses.dataclass(slots=True)
@@ -58,20 +61,14 @@ class Ended:
     timed_out: bool = False
 
 
-def parse_calls(
-    lines: Iterable[str],
-    names: Mapping[int, tuple[str, int]] | None = None,
-    *,
-    pooled: bool = False,
-) -> Calls | None:
+def parse_calls(lines: Iterable[str], names: Mapping[int, str] | None = None) -> Calls | None:
     """Count what strace wrote down of a sender; None where nothing was sent."""
     seen = read(lines)
     sent = [one for one in seen if _is_send(one)]
     through = Counter(_socket_of(one) for one in sent)
     # Those of one or two messages are for names, or for the kernel: no data goes through them.
     few = max(through.values(), default=0) / 20
-    sent = [one for one in sent if through[_socket_of(one)] >= few]
-    return counted(seen, sent, names, pooled=pooled)
+    return counted(seen, [one for one in sent if through[_socket_of(one)] >= few], names)
 
 
 def reads(seen: Iterable[Ended], inodes: Collection[int]) -> list[Ended]:
@@ -84,11 +81,7 @@ def reads(seen: Iterable[Ended], inodes: Collection[int]) -> list[Ended]:
 
 
 def counted(
-    seen: Sequence[Ended],
-    sent: Sequence[Ended],
-    names: Mapping[int, tuple[str, int]] | None = None,
-    *,
-    pooled: bool = False,
+    seen: Sequence[Ended], sent: Sequence[Ended], names: Mapping[int, str] | None = None
 ) -> Calls | None:
     """Count calls from the first to the last of those that send, or of a receiver's reads."""
     if not sum(map(_messages, sent)):
@@ -99,26 +92,26 @@ def counted(
     # A read that finds nothing is one all the same.
     by_reads = {(one.name, _socket_of(one)) for one in sent if one.name in READS}
     ids |= {id(one) for one in seen if (one.name, _socket_of(one)) in by_reads}
-    during = [one for one in seen if first <= one.at <= last]
-    by_thread: dict[str | None, list[Ended]] = defaultdict(list)
-    for one in during:
-        by_thread[None if pooled else one.who].append(one)
-    ends = {
-        None if pooled else one.who: one.value
-        for one in seen
-        if one.name == "brk" and one.at < first
-    }
-    callers = tuple(
-        _caller(calls, ids, floor, (names or {}).get(int(who or 0), ("", 0)), ends.get(who, 0))
-        for who, calls in by_thread.items()
-    )
+    by_thread: dict[int, list[Ended]] = defaultdict(list)
+    for one in seen:
+        if first <= one.at <= last:
+            by_thread[int(one.who or 0)].append(one)
+    callers = [
+        Caller(
+            tid=who,
+            name=(names or {}).get(who, ""),
+            messages=sum(_messages(one) for one in its if id(one) in ids),
+            calls=_calls(its, ids, floor),
+        )
+        for who, its in by_thread.items()
+    ]
     found = Counter(one.name for one in sent)
     return Calls(
         send_calls=found.total(),
         messages=sum(map(_messages, sent)),
         names=tuple(name for name, _ in found.most_common()),
-        seconds=last - first,
-        mapped_bytes=sum(caller.mapped_bytes for caller in callers),
+        pieces=round(statistics.median(map(_pieces, sent))),
+        unconnected=2 * sum(map(_says_where, sent)) > len(sent),
         callers=tuple(sorted(callers, key=lambda caller: -caller.messages)),
     )
 
@@ -155,53 +148,47 @@ def read(lines: Iterable[str]) -> list[Ended]:
     return found
 
 
-def _caller(
-    calls: list[Ended], sent: set[int], floor: float, name: tuple[str, int], end_of_memory: int
-) -> Caller:
-    groups: dict[tuple[str, bool, bool, bool], list[Ended]] = defaultdict(list)
-    mapped = 0
-    for one in calls:
-        groups[one.name, one.timed, id(one) in sent, EVENTS in one.arguments].append(one)
-        if one.name == "brk":
-            mapped += max(0, one.value - end_of_memory) if end_of_memory else 0
-            end_of_memory = one.value
-        elif one.name == "mmap" and one.value > 0:
-            mapped += _mapped(one.arguments)
-    return Caller(
-        *name,
-        messages=sum(_messages(one) for one in calls if id(one) in sent),
-        calls=tuple(
-            _call(*key[:3], group, floor)
-            for key, group in sorted(groups.items(), key=lambda item: -len(item[1]))
-        ),
-        mapped_bytes=mapped,
+def _calls(its: Sequence[Ended], sent: Collection[int], floor: float) -> tuple[Call, ...]:
+    groups: dict[tuple[str, bool], list[Ended]] = defaultdict(list)
+    for one in its:
+        groups[one.name, id(one) in sent].append(one)
+    return tuple(
+        _call(name, sends, group, floor)
+        for (name, sends), group in sorted(groups.items(), key=lambda item: -len(item[1]))
     )
 
 
-def _call(name: str, timed: bool, sends: bool, group: list[Ended], floor: float) -> Call:
-    is_wait = name in WAITS
-    tenth = sorted(one.took for one in group)[len(group) // _TENTH]
+def _call(name: str, sends: bool, group: Sequence[Ended], floor: float) -> Call:
     waited = sum(one.took for one in group)
     by_time = sum(one.took for one in group if one.timed_out)
-    paths = Counter(_path(one) for one in group)
-    return Call(
-        name=name,
-        count=len(group),
-        each_s=_LEAST_S if is_wait else max(_LEAST_S, tenth - floor),
-        timed=timed,
-        timed_out=(by_time / waited if waited else 0.0) if is_wait else None,
-        on=paths.most_common(1)[0][0],
-        sends=sends,
-    )
+    tenth = sorted(one.took for one in group)[len(group) // _TENTH]
+    is_wait = WAITS.get(name, FILES) != FILES and not sends  # files are waited for seldom
+    each_s = 0.0 if is_wait else max(0.0, tenth - floor)
+    timed_out = by_time / waited if waited else 0.0
+    return Call(name, len(group), each_s * len(group), timed_out, _path(group), sends)
 
 
-def _path(one: Ended) -> str:
-    if EVENTS in one.arguments:
-        return EVENTS
-    if _PRINTS.match(one.arguments):
-        return OUTPUT
-    found = _PATH.search(one.arguments)
-    return (found[1] or found[2] or "") if found else ""
+def _pieces(one: Ended) -> int:
+    """Return of how many pieces of memory a message is gathered."""
+    found = _PIECES.search(one.arguments) if one.name in ("sendmsg", "writev") else None
+    return int(found[1] or found[2]) if found else 1
+
+
+def _says_where(one: Ended) -> bool:
+    if one.name == "sendto":
+        return not re.search(r", NULL, 0\)?$", one.arguments)
+    return bool(_NAMED.search(one.arguments))
+
+
+def _path(group: Sequence[Ended]) -> str:
+    """Name the file that calls are about most often."""
+    found: Counter[str] = Counter()
+    for one in group:
+        if _PRINTS.match(one.arguments):
+            found[OUTPUT] += 1
+        elif (path := _PATH.search(one.arguments)) is not None:
+            found[path[1] or path[2]] += 1
+    return found.most_common(1)[0][0] if found else ""
 
 
 def _is_send(one: Ended) -> bool:
@@ -241,11 +228,3 @@ def _set_to(arguments: str) -> float:
     """Return the seconds after which a timer ends, the second time among a call's arguments."""
     times = _INTERVAL.findall(arguments)[1:2]
     return int(times[0][0]) + int(times[0][1]) / 1e9 if times else 0.0
-
-
-def _mapped(arguments: str) -> int:
-    """Return how much memory a call maps that is private: no file, and no shared ring."""
-    words = arguments.split(", ")
-    if "MAP_ANONYMOUS" not in arguments or "PROT_WRITE" not in arguments:
-        return 0
-    return int(words[1]) if words[1].isdecimal() else 0

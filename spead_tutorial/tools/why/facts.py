@@ -6,59 +6,27 @@ import importlib.resources
 import tomllib
 
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
-from spead_tutorial.tools.why.account import Account
-from spead_tutorial.tools.why.remedies import Tried
+from spead_tutorial.tools.why.stacks import Sampled
 
 #: What could not be seen, as the report says it.
 UNSEEN: dict[str, str] = tomllib.loads(
     importlib.resources.files(__package__).joinpath("unseen.toml").read_text()
 )
-#: Bytes of payload that facts are given for: a gigabyte of 10⁹.
-GB = 10**9
-#: Bytes in a page.
-PAGE = 4096
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Beside:
-    """What another thread did while one waited."""
-
-    tid: int
-    doing: str  # "running", or "timed" for a wait that ends by itself
-    seen: int  # in how many looks
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Wait:
-    """Something that a thread was seen waiting in."""
-
-    call: str  # the system call; empty where it may not be seen
-    timed: bool  # whether it ends by itself, when a time has come
-    seen: int  # in how many looks
-    beside: tuple[Beside, ...] = ()  # what others did meanwhile, those who waited left out
-    # what it was for, of `account.KINDS`, and on what, where the look itself has told
-    kind: str = ""
-    on: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Thread:
-    """What one thread did while the program sent, or received."""
+    """What one thread did, since it began or between two looks."""
 
-    tid: int  # its number
+    tid: int
+    pid: int
     name: str  # what the kernel calls it
     user_s: float  # seconds of CPU time, in the program and in the kernel
     system_s: float
-    # seconds in which it could have run, but another thread had the core; None where the kernel
-    # does not tell
-    runnable_s: float | None
+    runnable_s: float  # seconds in which it could have run, but had no core
     voluntary: int  # how often it gave its core up
     faults: int  # pages that it touched for the first time
     cpus: tuple[int, ...]  # the cores that it may use
-    looks: int = 0  # how often it was looked at, and what it was seen waiting in
-    waits: tuple[Wait, ...] = ()
-    nth: int = 0  # which one it is of those with its name, in the order of their making
-    pid: int = 0  # the process that it is of
 
     @property
     def cpu_s(self) -> float:
@@ -66,41 +34,43 @@ class Thread:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Run:
-    """The run that nothing slowed."""
+class Waited:
+    """What a thread was seen waiting in."""
 
-    seconds: float  # from the first message to the last
+    call: str  # empty where it may not be seen
+    timed: bool  # whether a time ends it
+    seen: int  # in how many looks
+    # in how many of those another thread ran, by its number, or slept until a time
+    running: dict[int, int] = dataclasses.field(default_factory=dict)
+    asleep: dict[int, int] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Watched:
+    """A thread of a run."""
+
+    thread: Thread  # between the first look and the last
+    looks: int  # at it
+    waits: tuple[Waited, ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Run:
+    """A part of a run in which nothing else was looked at."""
+
+    seconds: float
     messages: int  # what the device counted
     payload_bytes: int  # what they carried: bytes within UDP, about
-    threads: tuple[Thread, ...]  # those of all the sender's processes
-    looks: int = 0  # how often its threads were looked at
-    # whether threads stand in for each other, as those of Go do: what one begins, another ends
-    pooled: bool = False
-
-    @property
-    def rate(self) -> float:
-        """Bytes within UDP in a second."""
-        return self.payload_bytes / self.seconds
-
-    @property
-    def cpu_s(self) -> float:
-        return sum(thread.cpu_s for thread in self.threads)
-
-    @property
-    def user_s(self) -> float:
-        return sum(thread.user_s for thread in self.threads)
-
-    @property
-    def faults(self) -> int:
-        return sum(thread.faults for thread in self.threads)
-
-    def per_gb(self, amount: float) -> float:
-        return amount * GB / self.payload_bytes
+    looks: int
+    crowded: float  # the share of looks in which more threads could run than there are cores
+    threads: tuple[Watched, ...]
+    rates: tuple[float, ...]  # messages in a second, in slices of it
+    whole: Watched | None = None  # all threads taken as one, which runs while any does
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Packets:
-    """What a packet socket saw at the device, in a run of its own."""
+    """What a packet socket saw at the device."""
 
     messages: int  # what the kernel gave to the device: one of them can hold several packets
     packets: int  # datagrams in them
@@ -110,65 +80,47 @@ class Packets:
     # the length of most SPEAD heaps, by their bytes; None where the packets are not SPEAD
     heap_bytes: int | None
 
-    def per_gb(self, amount: float) -> float:
-        return amount * GB / self.payload_bytes
-
     @property
     def per_message(self) -> float:
         return self.packets / (self.messages - self.fragments or 1)
 
     @property
-    def per_heap(self) -> float | None:
-        """Packets in a heap, with their headers left out; None where there are no heaps."""
-        return None if self.heap_bytes is None else self.heap_bytes / self.packet_bytes
+    def mean_bytes(self) -> float:
+        return self.payload_bytes / self.packets
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Call:
-    """The calls of one name that a thread made."""
+    """The calls of one name that a thread made, while strace looked."""
 
     name: str
     count: int
-    each_s: float  # what one takes that does not wait, less what looking at it costs
-    timed: bool = False  # whether it ends by itself, when a time has come
-    timed_out: float | None = None  # of the time that it waited, the part that a time ended
+    seconds: float  # that they took, those that waited left out, less what looking at them costs
+    timed_out: float = 0.0  # of the time that they waited, the part that a time ended
     on: str = ""  # the file that it is about most often
     sends: bool = False
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
-    """The calls of one thread, while strace looked."""
+    """The calls of one thread."""
 
-    name: str  # what the kernel calls it, and which one it is of those with this name
-    nth: int
+    tid: int
+    name: str
     messages: int  # what it sent
     calls: tuple[Call, ...]
-    mapped_bytes: int = 0  # bytes of new memory that it asked the kernel for
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sampled:
-    """Where the code of a thread was, when it was looked at in a run of its own."""
-
-    name: str  # what the kernel calls it, and which one it is of those with this name
-    nth: int
-    samples: int
-    clock: int  # of those, in code that reads the clock
-    # samples by symbol and library: the most frequent
-    places: tuple[tuple[str, str, int], ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Calls:
-    """What strace saw, in a run of its own."""
+    """What strace saw."""
 
-    send_calls: int  # system calls that send
-    messages: int  # what they sent, as they returned it; or of a receiver, all of this of reads
-    names: tuple[str, ...]  # the calls, most frequent first
-    seconds: float  # from the first call that sends to the last
-    mapped_bytes: int  # bytes of new memory that the program asked the kernel for in that time
-    callers: tuple[Caller, ...] = ()  # those threads that made calls in that time
+    send_calls: int  # calls that send
+    messages: int  # what they sent
+    names: tuple[str, ...]  # of those calls, most frequent first
+    pieces: int  # of memory that a message is gathered from, mostly
+    unconnected: bool  # whether they say where it goes
+    callers: tuple[Caller, ...]
 
     @property
     def per_call(self) -> float:
@@ -176,31 +128,23 @@ class Calls:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Pauses:
-    """Times in which a receiver read nothing, far longer than most, in the run with strace."""
+class Way:
+    """How packets are sent."""
 
-    times: int
-    longest_s: float  # the longest
-    own_s: float  # what of all of them was spent in no call
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Traffic:
-    """What the processor counted of memory, in the run that counts."""
-
-    n_bytes: int | None  # bytes that no cache had; None where they were not counted
-    program_only: bool  # whether that is without the kernel's, which copies
-    why: str  # why they were not counted
+    packet_bytes: int  # within UDP; larger than the MTU allows for fragments
+    packets: int = 1  # in a message
+    messages: int = 1  # in a call
+    pieces: int = 1  # that a packet is gathered from
+    unconnected: bool = False  # whether each message says where it goes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Bare:
-    """What bare system calls do here, with heaps and packets as the sender has them."""
+class Loop:
+    """What a bare loop takes that sends in some way."""
 
-    rate: float  # bytes within UDP in a second
-    packet_s: float  # seconds of CPU time that one more packet in a message costs
-    # seconds of CPU time for a gigabyte: less than that of a clock where others have the cores
-    gb_s: float | None = None
+    changed: str  # what it does otherwise than the sender, of `WAYS`; empty for nothing
+    way: Way
+    packet_s: tuple[float, ...]  # seconds of CPU time for a packet, in each round
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -245,7 +189,6 @@ class Receiving:
     burst: int  # packets that come at once
     held: float | None  # the highest rate without a loss that was found, in bytes/s
     sockets: tuple[Socket, ...]
-    pauses: Pauses | None = None  # None where they could not be seen
     # what it said of its stream at its end, by the names of the stream's counts
     told: dict[str, int] = dataclasses.field(default_factory=dict)
 
@@ -260,24 +203,35 @@ class Seen:
     """All that was seen of a sender, or of a receiver."""
 
     program: str  # what it is called
+    language: str  # what it is written in, as far as its interpreter tells; or ""
     place: str  # where it sent to, in words
     mtu: int  # of the device, in bytes
     cores: int  # how many there are to use
-    run: Run  # rate, times and faults; a receiver's messages are the packets that it read
-    packets: Packets | None  # None where they could not be seen
-    calls: Calls | None  # None where they could not be seen
-    bare: Bare | None  # None where there is nothing to compare with
-    unseen: tuple[str, ...] = ()  # what could not be seen, and how to get it: a sentence each
-    traffic: Traffic | None = None  # None where it was not counted
-    sampled: tuple[Sampled, ...] | None = None  # None where there is no perf, or it may not look
-    account: Account | None = None  # of the run that nothing slowed; None where it was too short
-    tried: tuple[Tried, ...] = ()  # bare loops with remedies, in rounds
+    run: Run  # a receiver's messages are the packets that it read
+    packets: Packets | None = None  # None where they could not be seen
+    calls: Calls | None = None
+    loops: tuple[Loop, ...] = ()  # none where there is nothing to compare with
+    sampled: dict[int, Sampled] | None = None  # of each thread; None where none could be
+    fault_s: float = 0.0  # seconds of CPU time that a new page takes here
+    pooled: bool = False  # whether threads stand in for each other, as those of Go do
     receiving: Receiving | None = None  # None for a sender
+    unseen: tuple[str, ...] = ()  # what could not be seen, and how to get it: a sentence each
 
     @property
     def largest_packet(self) -> int:
         return self.mtu - IP_UDP_HEADERS
 
     @property
-    def share(self) -> float | None:
-        return None if self.bare is None else self.run.rate / self.bare.rate
+    def rate(self) -> float:
+        """Bytes within UDP in a second."""
+        return self.run.payload_bytes / self.run.seconds
+
+    @property
+    def per_message(self) -> float:
+        return self.packets.per_message if self.packets else 1.0
+
+    @property
+    def n_packets(self) -> float:
+        """Packets of the run."""
+        per_counted = self.packets.packets / self.packets.messages if self.packets else 1.0
+        return self.run.messages * per_counted

@@ -8,6 +8,7 @@ import os
 import socket
 import struct
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,13 +18,15 @@ import click
 from spead_tutorial.lab import Counters, Lab
 from spead_tutorial.lab.ring import PacketRing
 from spead_tutorial.tools.why.facts import UNSEEN, Packets
-from spead_tutorial.tools.why.instruments import family
+from spead_tutorial.tools.why.looks import family
 
 _RING_MIB = 16
 _IPV4, _IPV6, _UDP = 0x0800, 0x86DD, 17
 _IPV6_FRAGMENT = 44
 _SPEAD = b"S\x04"
 _HEAP_LENGTH = 2
+#: How long a process is looked at for a socket, and how often.
+_FIND_S, _LOOKS = 0.2, 100
 
 
 # ---- Its packets ----
@@ -191,8 +194,18 @@ class AtProcess(Spot):
         self._last = self._before[self.device]
         self.text = ""
 
-    def settle(self) -> None:
-        """Take the device that has sent most since the process was found, and name it."""
+    def find(self) -> None:
+        """Take the device that sends most while the process has a socket, and name it."""
+        has_socket, looked = False, 0
+        while looked < _LOOKS:  # one may be opened for each packet
+            has_socket = has_socket or self.has_socket()
+            time.sleep(_FIND_S / _LOOKS)
+            looked += 1
+        self._settle()
+        if not has_socket:
+            raise click.ClickException(f"process {self.pid} sends nothing: it has no socket")
+
+    def _settle(self) -> None:
         try:
             there = self._all()
         except OSError:

@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import click
 
-from spead_tutorial.tools.why.instruments import family
+from spead_tutorial.tools.why.looks import family
 
 #: What is kept of the beginning of what a program prints, and of its end; a pipe's size, and how
 #: often it is emptied.

@@ -16,32 +16,34 @@ from spead_tutorial.lab import Counters, Lab
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.delivery import blast
-from spead_tutorial.measure.programs import Done
+from spead_tutorial.measure.programs import Done, program_path
 from spead_tutorial.measure.records import Received
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
-from spead_tutorial.tools.why import calls, instruments, waits
-from spead_tutorial.tools.why.accounting import account
-from spead_tutorial.tools.why.facts import UNSEEN, Calls, Fates, Pauses, Receiving, Run, Seen
-from spead_tutorial.tools.why.following import LOOK_S, Follower, Look, run_of
-from spead_tutorial.tools.why.pauses import pauses
+from spead_tutorial.tools.why import calls, profilers
+from spead_tutorial.tools.why.facts import UNSEEN, Calls, Fates, Loop, Receiving, Run, Seen, Way
+from spead_tutorial.tools.why.looks import LOOK_S, Follower, between, family, is_pooled, threads
+from spead_tutorial.tools.why.loops import MERGED
 from spead_tutorial.tools.why.places import InLab
+from spead_tutorial.tools.why.profilers import Profile
 from spead_tutorial.tools.why.receiver_program import Program, bound, sockets
-from spead_tutorial.tools.why.watching import prices
+from spead_tutorial.tools.why.watching import fault_s
 
 #: Bytes in a heap, and in a packet where the MTU has room for it; and in the largest message.
 _HEAP, _PACKET, _MESSAGE = 1 << 16, 9000, 65507
 #: How long a run of the search sends, how long it goes on, and where it begins.
-_RUN_S, _SEARCH_S = 0.4, 6.0
+_RUN_S, _SEARCH_S = 0.4, 4.0
 _SEARCHED = search.Criterion(1, 0, 2.0, lowest=1e6)
 #: The share of a run without a core from which its losses are others', and how little of it may be
 #: left to conclude from.
 _STARVED, _LEAST_AWAKE = 0.05, 0.1
 _ABOVE = 1.2  # How much above the rate that is lost at it is looked at.
-#: How long the socket gets to fill before that, and how long strace looks.
-_FILL_S, _TRACED_S = 0.3, 1.0
+#: How long the socket gets to fill before that, and how long strace and profilers look.
+_FILL_S, _TRACED_S, _PROFILE_S = 0.3, 0.7, 1.0
 _PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should take
 _END_S = 1.0  # until a receiver has ended that has heard of the end
+#: Messages in a call of the bare reader.
+_BATCH = 8
 
 
 def watch(
@@ -62,21 +64,22 @@ def watch(
             f" {_packet_bytes(spot.lab)} bytes, the most that was sent to it"
         )
     rate = _ABOVE * min(found.lossy.rate, _ABOVE * found.taken)
-    traced = None
     with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder, "strace")
-        under = instruments.strace(str(written), (), None) if trace else None
-        if under is not None:
-            say(f"Watching {program.name}: its calls")
-            # Where strace may not trace, that is among what is not known.
-            with (
-                contextlib.suppress(click.ClickException, OSError),
-                Program(argv, spot, under) as program,
-            ):
-                traced = _traced(program, rate, written)
-    say(f"Watching {program.name}: what its threads do")
-    with Program(argv, spot) as program:
-        return _watched(program, rate, seconds, found, traced)
+        say(f"Watching {program.name}: its calls")
+        traced = _calls(argv, spot, rate, Path(folder, "strace")) if trace else None
+        say(f"Watching {program.name}: what its threads do")
+        with Program(argv, spot) as program:
+            seen, profile = _watched(program, rate, seconds, found, Path(folder))
+        sampled, unseen = profile.read()
+    say("Running a bare reader")
+    missing = [UNSEEN["no-reads"]] * (traced is None)
+    return dataclasses.replace(
+        seen,
+        calls=traced,
+        sampled=sampled,
+        loops=_readers(spot, rate, traced, seen),
+        unseen=(*missing, *unseen),
+    )
 
 
 # ---- Sending to it ----
@@ -96,12 +99,12 @@ class _NotSentError(click.ClickException):
 
 @contextlib.contextmanager
 def _sending(
-    program: Program, rate: float, seconds: float, merges: bool | None
+    program: Program, rate: float, seconds: float, merges: bool | None, *more: str
 ) -> Iterator[list[Fates]]:
     """Send to it at a rate, during a block and to the end; then its packets' fates are known."""
     lab, found = program.lab, list[Fates]()
     case = Case("ours", "c", "blast", _HEAP, _packet_bytes(lab))
-    argv = blast(case, max(2, round(rate * seconds / _HEAP)), "--describe", rate=rate)
+    argv = blast(case, max(2, round(rate * seconds / _HEAP)), *more, rate=rate)
     before = _counted(lab)
     with Running(lab.popen, "blast", [*argv, lab.address, str(lab.port)]) as running:
         yield found
@@ -135,6 +138,7 @@ class _Tried:
     asked: float  # bytes/s
     fates: Fates
     starved: float  # the share of its time in which its busiest thread had no core
+    cpu_s: float  # CPU time of all its threads
 
     @property
     def is_lost(self) -> bool:
@@ -168,27 +172,28 @@ def _search(program: Program) -> _Found:
     return _Found(held, lowest, max(taken, held))
 
 
-def _try(program: Program, rate: float) -> _Tried:
+def _try(program: Program, rate: float, *more: str) -> _Tried:
     """Send at a rate for a moment; again if it has just ended with the stream before."""
     try:
-        return _tried(program, rate)
+        return _tried(program, rate, *more)
     except _NotSentError:
         program.end(_END_S)
-        return _tried(program, rate)
+        return _tried(program, rate, *more)
 
 
-def _tried(program: Program, rate: float) -> _Tried:
+def _tried(program: Program, rate: float, *more: str) -> _Tried:
     pid = program.listening()
-    pids = instruments.family(pid)
+    pids = family(pid)
     merges = any(one.merges for one in sockets(pids, program.lab.port))
-    begun, before = time.monotonic(), instruments.threads(pids)
-    with _sending(program, rate, _RUN_S, merges) as sent:
-        pass
-    done = instruments.between(before, instruments.threads(instruments.family(pid)))
+    begun, before = time.monotonic(), threads(pids)
+    with _sending(program, rate, _RUN_S, merges, *more or ("--describe",)) as sent:
+        time.sleep(_RUN_S / 2)
+        latest = threads(family(pid))
+    done = between(before, latest | threads(family(pid))).values()
     took = time.monotonic() - begun
-    starved = max(((one.cpu_s, one.runnable_s or 0.0) for one in done), default=(0.0, 0.0))[1]
+    starved = max(((one.cpu_s, one.runnable_s) for one in done), default=(0.0, 0.0))[1]
     program.settle()
-    return _Tried(rate, sent[0], min(1.0, starved / took))
+    return _Tried(rate, sent[0], min(1.0, starved / took), sum(one.cpu_s for one in done))
 
 
 def _run_of(tried: _Tried, number: int) -> Received:
@@ -208,87 +213,86 @@ def _run_of(tried: _Tried, number: int) -> Received:
 # ---- Its calls ----
 
 
-def _traced(program: Program, rate: float, written: Path) -> tuple[Calls, Pauses] | None:
-    """Look at the calls of a receiver that strace runs; None where it reads nothing."""
-    pid = program.listening()
-    inodes = [one.inode for one in bound(pid, program.lab.port)]
-    with _sending(program, rate, _TRACED_S, None):
-        since, before = time.time(), instruments.threads(instruments.family(pid))
-        time.sleep(_TRACED_S)
-        pids = instruments.family(pid)
-        until, done = time.time(), instruments.threads(pids)
-    pooled = any(map(waits.is_pooled, pids))
-    program.end()
-    with written.open(encoding="utf-8", errors="replace") as lines:
-        ended = calls.read(lines)
-    reads = [one for one in calls.reads(ended, inodes) if since <= one.at <= until]
-    names = waits.numbered({tid: one.name for tid, one in done.items()})
-    found = calls.counted(ended, reads, names, pooled=pooled)
-    readers = {int(one.who or 0) for one in reads}
-    its = [one for one in instruments.between(before, done) if one.tid in (*readers, pid)]
-    starved = sum(one.runnable_s or 0.0 for one in its)
-    own = sum(one.user_s for one in its if one.tid in readers)
-    return None if found is None else (found, pauses(ended, reads, starved, own))
+def _calls(argv: Sequence[str], spot: InLab, rate: float, written: Path) -> Calls | None:
+    """Look at the calls of a receiver that strace runs; None where it reads nothing, or may not."""
+    under = profilers.strace(str(written), ())
+    if under is None:
+        return None
+    with contextlib.suppress(click.ClickException, OSError), Program(argv, spot, under) as program:
+        pid = program.listening()
+        inodes = [one.inode for one in bound(pid, program.lab.port)]
+        with _sending(program, rate, _TRACED_S, None, "--describe"):
+            since = time.time()
+            time.sleep(_TRACED_S)
+            names = {tid: one.name for tid, one in threads(family(pid)).items()}
+            until = time.time()
+        program.end()
+        with written.open(encoding="utf-8", errors="replace") as lines:
+            ended = calls.read(lines)
+        reads = [one for one in calls.reads(ended, inodes) if since <= one.at <= until]
+        return calls.counted(ended, reads, names)
+    return None
 
 
 # ---- What its threads do ----
 
 
 def _watched(
-    program: Program,
-    rate: float,
-    seconds: float,
-    found: _Found,
-    traced: tuple[Calls, Pauses] | None,
-) -> Seen:
+    program: Program, rate: float, seconds: float, found: _Found, folder: Path
+) -> tuple[Seen, Profile]:
     lab, size = program.lab, _packet_bytes(program.lab)
     pid = program.listening()
-    its = sockets(instruments.family(pid), lab.port)
+    its = sockets(family(pid), lab.port)
     merges = any(one.merges for one in its)
     room = sum(one.buffer or 0 for one in its)
     if rate > found.taken:  # so that the buffer is full soon
         rate = max(rate, found.taken + room / 2 / _FILL_S)
-    with _sending(program, rate, _FILL_S + seconds + _FILL_S, merges) as sent:
+    sends_s = seconds + _PROFILE_S + 3 * _FILL_S
+    with _sending(program, rate, sends_s, merges, "--describe") as sent:
         time.sleep(_FILL_S)
         before = lab.receiver.arrivals()
         run = _followed(lab, pid, seconds)
         arrived = lab.receiver.arrivals() - before
+        pids = family(pid)
+        with profilers.profile(pids, folder, _PROFILE_S) as profile:
+            time.sleep(_PROFILE_S)
+        language, pooled = profilers.language(pids[-1]), is_pooled(pids[-1])
     program.end(_END_S)
     fates = sent[0]
     packets = max(1, round(arrived.packets - arrived.no_room * fates.per_message))
-    run = dataclasses.replace(run, messages=packets, payload_bytes=packets * size)
-    looked_at, paused = traced or (None, None)
+    receiving = Receiving(
+        fates=fates if fates.lost or found.lossy is None else found.lossy,
+        packet_bytes=size,
+        burst=max(1, _MESSAGE // size),
+        held=found.held or None,
+        sockets=its,
+        told=_told(program.output.lines()),
+    )
     return Seen(
         program=program.name,
+        language="Go" if pooled else language,
         place=program.spot.text,
         mtu=lab.mtu,
         cores=len(os.sched_getaffinity(0)),
-        run=run,
-        packets=None,
-        calls=looked_at,
-        bare=None,
-        unseen=() if traced else (UNSEEN["no-reads"],),
-        account=account(run, looked_at, None, prices(), fates.per_message, receives=True),
-        receiving=Receiving(
-            fates=fates if fates.lost or found.lossy is None else found.lossy,
-            packet_bytes=size,
-            burst=max(1, _MESSAGE // size),
-            held=found.held or None,
-            sockets=its,
-            pauses=paused,
-            told=_told(program.output.lines()),
-        ),
-    )
+        run=dataclasses.replace(run, messages=packets, payload_bytes=packets * size),
+        fault_s=fault_s(),
+        pooled=pooled,
+        receiving=receiving,
+    ), profile
 
 
 def _followed(lab: Lab, pid: int, seconds: float) -> Run:
     """Follow its threads for some time; the packets of the run are those that were sent."""
-    follower, looks, until = Follower(pid, seconds), list[Look](), time.monotonic() + seconds
-    while not looks or looks[-1].at < until:
-        queued = any(one.queued for one in bound(pid, lab.port))
-        looks.append(follower.look(lab.counters(), queued=queued))
+
+    def queued() -> bool:
+        return any(one.queued for one in bound(pid, lab.port))
+
+    follower, until = Follower(pid, lab.counters, queued), time.monotonic() + seconds
+    while time.monotonic() < until:
+        follower.look()
         time.sleep(LOOK_S)
-    return run_of(looks, 0, len(looks), pooled=follower.pooled)
+    follower.scan()
+    return follower.run()
 
 
 def _told(lines: Sequence[str]) -> dict[str, int]:
@@ -298,3 +302,26 @@ def _told(lines: Sequence[str]) -> dict[str, int]:
         if "socket_datagrams" in said:
             return {name: n for name, n in said.items() if isinstance(n, int)}
     return {}
+
+
+# ---- The bare reader ----
+
+
+def _readers(spot: InLab, rate: float, traced: Calls | None, seen: Seen) -> tuple[Loop, ...]:
+    """Run bare readers that read as it does, and as the kernel merges packets."""
+    assert seen.receiving is not None
+    merges = any(one.merges for one in seen.receiving.sockets)
+    single = traced is not None and traced.per_call < 2
+    as_is = ["-m", str(1 if single else _BATCH), *["--no-gro"] * (not merges)]
+    ways = {"": as_is} | ({} if merges else {MERGED: ["-m", str(_BATCH)]})
+    size, found = seen.receiving.packet_bytes, list[Loop]()
+    for changed, words in ways.items():
+        argv = [str(program_path("blast", "c").with_name("receive_bare")), "--no-copy", *words]
+        argv += ["-H", str(_HEAP), "-p", str(size), "{host}", "{port}"]
+        host, port = spot.lab.address, spot.lab.port
+        argv = [word.format(host=host, port=port) for word in argv]
+        with contextlib.suppress(click.ClickException), Program(argv, spot) as program:
+            tried = _try(program, rate, "-w", "0")
+            taken = max(1, tried.fates.packets - tried.fates.lost)
+            found.append(Loop(changed, Way(size), (tried.cpu_s / taken,)))
+    return tuple(found)

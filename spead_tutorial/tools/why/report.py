@@ -2,10 +2,8 @@
 """A diagnosis as a page of text, what to mend first before all else, and as an object for JSON."""
 
 import dataclasses
-import functools
 import operator
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -13,101 +11,86 @@ import msgspec
 from spead_tutorial.chapters.catalogue import Chapter, Receiver, find_chapter, find_receiver
 from spead_tutorial.results.tables import Column, Table, plain, rendered, width_up_to
 from spead_tutorial.results.units import bytes_text, number, percent, size, thousands
-from spead_tutorial.tools.command_line import worded
-from spead_tutorial.tools.why import bars
-from spead_tutorial.tools.why.account import KINDS
-from spead_tutorial.tools.why.distance import distance
-from spead_tutorial.tools.why.facts import Seen
-from spead_tutorial.tools.why.finding import ROWS, Finding
+from spead_tutorial.tools.why import loops
+from spead_tutorial.tools.why.equation import NO_CORE, Account, account
+from spead_tutorial.tools.why.facts import Receiving, Seen
+from spead_tutorial.tools.why.findings import MATTERS, ROWS, Finding, Gain, is_fast
+from spead_tutorial.tools.why.stacks import KINDS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
-#: The chapter that mends what is found in a sender, and in a receiver.
-CHAPTERS = {kind: row.chapter for kind, row in ROWS.items() if row.chapter}
-RECEIVER_CHAPTERS = {kind: row.receivers for kind, row in ROWS.items() if row.receivers}
 #: The table of facts.
 _FACT: Column[tuple[str, str]] = Column("What was seen", operator.itemgetter(0), is_words=True)
 _VALUE: Column[tuple[str, str]] = Column("", operator.itemgetter(1), is_words=True)
 _WIDTH = 80
+#: The share of a packet's time from which a kind is said by itself; and without a core, from which
+#: the machine is said to be busy.
+_SHOWN, _STARVED = 0.02, 0.2
+#: One block for each part of the bar, such that neighbours differ without colours.
+_NEEDED, _BLOCKS, _REST = "█", "▒▓░#=%+o*:x", "~"
+_WAYS = {loops.BATCHES: "in batches", loops.OFFLOAD: "with offload",
+         loops.BOTH: "in batches with offload", loops.LARGER: "in larger packets",
+         loops.FITTING: "in packets that fit", loops.GATHERED: "from one piece",
+         loops.CONNECTED: "connected"}  # fmt: skip
 
 
 # ---- As text ----
 
 
-def text(seen: Seen, findings: tuple[Finding, ...]) -> str:
+def text(seen: Seen, findings: Sequence[Finding]) -> str:
     """Write a diagnosis, in at most 80 columns; coloured where it goes to a terminal."""
-    from rich.table import Table as RichTable  # here, as no other command should wait for it
     from rich.text import Text
 
-    width, facts = width_up_to(_WIDTH), [*_fates(seen), *_facts(seen)]
-    unseen = [*seen.unseen]
-    if unseen and not all(_is_ranked(seen, one) for one in findings):
-        unseen.append("What has no number below could not be weighed without that.")
+    width, its = width_up_to(_WIDTH), account(seen)
+    large, small = _divided(seen, its, findings)
 
-    def words(said: str, style: str = "") -> Text:
+    def words(said: str, style: str = "") -> "Text":
         return Text(plain(said.strip()), style)
 
     def written(*parts: "RenderableType") -> str:
         return rendered(*parts, width=width)
 
-    said = _sentences(seen, findings)
     paragraphs = [
-        written(words(" ".join(unseen))),
-        written(words(said.first(), "bold"), words(said.rate())),
-        written(*bars.lines(seen.account, width)) if seen.account else "",
-        written(words(said.disturbed())),
+        written(words(" ".join(seen.unseen))) if seen.unseen else "",
+        written(words(_first(seen, large), "bold"), words(_equation(seen, its))),
+        written(*_bar(its, width)) if its else "",
+        written(words(_disturbed(its))),
+        *(
+            written(_row(place, one, receives=seen.receiving is not None))
+            for place, one in enumerate(large, 1)
+        ),
+        written(words(_said_last(small))),
+        Table([_FACT], [_VALUE], list(_facts(seen))).text(width),
     ]
-    for place, finding in enumerate(findings, 1):
-        n = str(_chapter(seen, finding))
-        chapter: Chapter | Receiver | None
-        chapter = find_chapter(n) if seen.receiving is None else find_receiver(n)
-        assert chapter is not None
-        whole = "the distance" if seen.receiving is None else "its busy time"
-        share = "" if finding.explains is None else f"{percent(finding.explains)} of {whole}: "
-        grid = RichTable.grid(padding=(0, 1))
-        mark = f"{place}." if _is_ranked(seen, finding) else "-"
-        grid.add_row(mark, words(share + finding.symptom, "bold"))
-        grid.add_row("", words(f"Check: {finding.check}"))
-        gained = said.gained(finding)
-        grid.add_row("", words(f"Chapter {chapter.number}, {chapter.title}. {gained}"))
-        paragraphs.append(written(grid))
-    paragraphs.append(Table([_FACT], [_VALUE], facts).text(width) if facts else "")
-    paragraphs.append(written(words(said.looking())))
     return "\n\n".join(filter(None, paragraphs))
 
 
-def _is_ranked(seen: Seen, finding: Finding) -> bool:
-    is_known = finding.explains is not None or finding.cost_s is not None
-    return is_known or seen.receiving is not None
-
-
-def _sentences(seen: Seen, findings: tuple[Finding, ...]) -> Any:
-    """Return the macros of the template, each of which writes a paragraph."""
-    return worded(
-        Path(__file__).with_name("report.jinja"),
-        seen=seen,
-        findings=findings,
-        elsewhere=[one.gain.remedies for one in findings if one.gain],
-        is_ranked=functools.partial(_is_ranked, seen),
-        is_idle=lambda: distance(seen).is_idle,
-        does=functools.partial(_does, seen),
-        factor=_factor,
-        number=number,
-        percent=percent,
-        KINDS=KINDS,
+def _divided(
+    seen: Seen, its: Account | None, findings: Sequence[Finding]
+) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings that are worth mending, and the others."""
+    if its is not None and is_fast(seen, its):
+        return [], list(findings)
+    return (
+        [one for one in findings if not one.gain or one.gain.median >= MATTERS],
+        [one for one in findings if one.gain and one.gain.median < MATTERS],
     )
 
 
-def _does(seen: Seen, finding: Finding) -> str:
-    """Say what a sender does, and in which call, library or thread where that is known."""
-    row, parts = ROWS[finding.kind], seen.account.parts if seen.account else ()
-    where = next((one.what for one in parts if one.kind == row.where and one.what), "")
-    return f"{row.does} {where}" if where else row.does.removesuffix(" in").rstrip(":")
+def _first(seen: Seen, large: Sequence[Finding]) -> str:
+    if not large:
+        return f"Nothing found{' in what was seen' if seen.unseen else ''}."
+    one = large[0]
+    where = f" ({', '.join(one.where[:2])})" if one.where else ""
+    gain = f"; without that, {_times(one.gain)}" if one.gain else ""
+    return f"Mend first: {ROWS[one.kind].does}{where}{gain}."
 
 
-def _chapter(seen: Seen, finding: Finding) -> int:
-    return (CHAPTERS if seen.receiving is None else RECEIVER_CHAPTERS)[finding.kind]
+def _times(gain: Gain) -> str:
+    low, high = _factor(gain.low), _factor(gain.high)
+    return f"{low if low == high else f'{low} to {high}'} times as fast"
 
 
 def _factor(x: float) -> str:
@@ -115,9 +98,129 @@ def _factor(x: float) -> str:
     return f"{x:.1f}" if x < 9.95 else f"{float(f'{x:.2g}'):g}"
 
 
+def _short(seconds: float) -> str:
+    """Write a short time in its unit."""
+    if seconds < 1e-3:
+        return f"{number(seconds * 1e6)} µs"
+    return f"{number(seconds * 1e3)} ms" if seconds < 1 else f"{number(seconds)} s"
+
+
+def _equation(seen: Seen, its: Account | None) -> str:
+    said = f"{seen.program} sends {number(seen.rate / 1e6)} MB/s to {seen.place}."
+    if (what := seen.receiving) is not None:
+        fates = what.fates
+        held = f"none at {number(what.held / 1e6)} MB/s" if what.held else "some at every rate"
+        said = (
+            f"{seen.program} lost {percent(fates.share)} of the packets at"
+            f" {number(fates.rate / 1e6)} MB/s in packets of {what.packet_bytes} bytes, {held}."
+        )
+    if its is None:
+        return said
+    each = f" of {round(seen.packets.mean_bytes)} bytes" if seen.packets else ""
+    said += f" A packet{each} takes {_short(its.packet_s)} here"
+    if its.loop_s:
+        said += f"; a bare loop that does the same needs {_short(its.loop_s)}"
+        said += "".join(f", {words} {_short(took)}" for words, took in _otherwise(seen, its))
+    rest = its.packet_s - its.loop_s
+    kinds = sorted(its.kinds.items(), key=lambda item: -item[1])[:3]
+    told = [
+        f"{number(took / rest * 100)} % are {KINDS[kind].words}" for kind, took in kinds if rest
+    ]
+    return f"{said}. Of the other {_short(rest)}, {', '.join(told)}."
+
+
+def _otherwise(seen: Seen, its: Account) -> Iterator[tuple[str, float]]:
+    """Yield what other ways to send take for the same bytes, where that is less."""
+    as_is = next((one for one in seen.loops if not one.changed), None)
+    for one in seen.loops:
+        if as_is is None or one.changed not in _WAYS:
+            continue
+        took = min(one.packet_s) * as_is.way.packet_bytes / one.way.packet_bytes
+        if took * MATTERS < its.loop_s:
+            yield _WAYS[one.changed], took
+
+
+def _bar(its: Account, width: int) -> "list[RenderableType]":
+    """Draw the time of a packet, and say what is what."""
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    kinds = [kind for kind, took in its.kinds.items() if took >= _SHOWN * its.packet_s]
+    blocks = dict(zip(kinds, _BLOCKS, strict=False))
+    rest = its.packet_s - its.loop_s - sum(its.of(kind) for kind in blocks)
+    rows = [
+        (_NEEDED, "bold", "what the bare loop needs", its.loop_s),
+        *(
+            (block, KINDS[kind].style, _named(its, kind), its.of(kind))
+            for kind, block in blocks.items()
+        ),
+        (_REST, "dim", "the rest", max(0.0, rest)),
+    ]
+    bar, until, drawn = Text(), 0.0, 0
+    legend = Grid.grid(padding=(0, 1))
+    legend.add_column()
+    legend.add_column(justify="right")
+    legend.add_column(justify="right")
+    for block, style, said, took in rows:
+        if took <= 0:
+            continue
+        until += took / its.packet_s
+        end = min(width, round(until * width))
+        bar.append(block * (end - drawn), style)
+        drawn = end
+        share = percent(took / its.packet_s)
+        legend.add_row(Text(block, style), share, _short(took), Text(plain(said)))
+    return [bar, legend]
+
+
+def _named(its: Account, kind: str) -> str:
+    where = its.where(kind)
+    return KINDS[kind].words + (f": {', '.join(where)}" if where else "")
+
+
+def _disturbed(its: Account | None) -> str:
+    """Say that the rate says little, where threads waited for cores that somebody else had."""
+    share = its.of(NO_CORE) / its.packet_s if its and its.packet_s else 0.0
+    if share < _STARVED:
+        return ""
+    return (
+        f"It waited for a core for {percent(share)} of the time. If other programs had it, the rate"
+        " says little: measure again on a quiet machine."
+    )
+
+
+def _row(place: int, one: Finding, *, receives: bool) -> "RenderableType":
+    from rich.table import Table as Grid
+    from rich.text import Text
+
+    number = str(one.chapter)
+    chapter: Chapter | Receiver | None
+    chapter = find_receiver(number) if receives else find_chapter(number)
+    assert chapter is not None
+    row, where = ROWS[one.kind], f" ({', '.join(one.where)})" if one.where else ""
+    does = row.does[0].upper() + row.does[1:]
+    grid = Grid.grid(padding=(0, 1))
+    takes = f": {_short(one.takes_s)} of a packet" if one.gain else ""
+    gain = f" Mended, {_times(one.gain)}." if one.gain else ""
+    grid.add_row(f"{place}.", Text(plain(f"{does}{where}{takes}."), "bold"))
+    grid.add_row("", Text(f"Check: {one.check}"))
+    grid.add_row("", Text(f"Chapter {chapter.number}, {chapter.title}.{gain}"))
+    return grid
+
+
+def _said_last(small: Sequence[Finding]) -> str:
+    said = [f"{ROWS[one.kind].does} ({_factor(one.gain.median)})" for one in small
+            if one.gain and one.gain.median > 1.01]  # fmt: skip
+    if not said:
+        return ""
+    return f"What gains less: {'; '.join(said)}."
+
+
 def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
-    """Yield what is known of packets, calls, faults and memory."""
-    run, packets, calls, traffic = seen.run, seen.packets, seen.calls, seen.traffic
+    """Yield what is known of packets and calls."""
+    run, packets, calls = seen.run, seen.packets, seen.calls
+    if seen.receiving is not None:
+        yield from _fates(seen.receiving)
     if packets is not None:
         yield "packets in a message", f"{packets.per_message:.1f}"
     if calls is not None:
@@ -125,23 +228,16 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
     if packets is not None:
         cut = f"; {number(packets.fragments)} IP fragments" if packets.fragments else ""
         yield "bytes in a packet", f"{packets.packet_bytes}, of {seen.largest_packet} that fit{cut}"
-        heap = packets.heap_bytes
-        if heap is not None and calls is not None and calls.per_call:
-            each = packets.messages / calls.per_call * heap / packets.payload_bytes
-            yield "calls for a heap", f"{number(each)}, of {size(heap)}"
+        if packets.heap_bytes is not None and calls is not None and calls.per_call:
+            each = packets.heap_bytes / packets.mean_bytes / packets.per_message / calls.per_call
+            yield "calls for a heap", f"{number(each)}, of {size(packets.heap_bytes)}"
     if run.threads:
-        yield "page faults for a GB", number(run.per_gb(run.faults))
-    if traffic is not None and traffic.n_bytes is not None:
-        alone = ", the kernel's not counted" if traffic.program_only else ""
-        each = traffic.n_bytes / run.payload_bytes
-        yield "memory traffic", f"{each:.2g} bytes for each sent{alone}"
+        faults = sum(one.thread.faults for one in run.threads)
+        yield "page faults for a packet", number(faults / seen.n_packets if seen.n_packets else 0)
 
 
-def _fates(seen: Seen) -> Iterator[tuple[str, str]]:
+def _fates(its: Receiving) -> Iterator[tuple[str, str]]:
     """Yield what was counted of the packets on their way to a receiver."""
-    its = seen.receiving
-    if its is None:
-        return
     fates, n = its.fates, len(its.sockets)
     room = f", of {bytes_text(its.buffer)}" if its.buffer is not None else ""
     where = f" (port {its.sockets[0].port}{f', {n} of them' * (n > 1)}{room})" if n else ""
@@ -159,23 +255,19 @@ def _fates(seen: Seen) -> Iterator[tuple[str, str]]:
 # ---- As an object ----
 
 
-def as_object(seen: Seen, findings: tuple[Finding, ...]) -> dict[str, Any]:
-    packets, calls, account = seen.packets, seen.calls, seen.account
-    made, its = dataclasses.asdict(seen), seen.receiving
-    if its is not None:
-        made["receiving"]["fates"] |= {"lost": its.fates.lost, "share": its.fates.share}
-    made["run"]["rate_bytes_per_s"] = seen.run.rate
-    made["share_of_bare_loop"] = seen.share
-    made["packets_per_message"] = packets.per_message if packets else None
-    made["messages_per_call"] = calls.per_call if calls else None
-    made["page_faults_per_gb"] = seen.run.per_gb(seen.run.faults)
-    made["shares"] = {kind: account.share(kind) for kind in KINDS} if account else None
-    made["findings"] = [
-        dataclasses.asdict(finding) | {"chapter": _chapter(seen, finding)} for finding in findings
-    ]
-    return made
+def as_object(seen: Seen, findings: Sequence[Finding]) -> dict[str, Any]:
+    """Return all that was seen, and what it means, for JSON."""
+    its = account(seen)
+    made: dict[str, Any] = msgspec.to_builtins(seen, str_keys=True)
+    large, small = _divided(seen, its, findings)
+    return made | {
+        "rate_bytes_per_s": seen.rate,
+        "account": msgspec.to_builtins(its) | {"kinds": its.kinds} if its else None,
+        "findings": [dataclasses.asdict(one) for one in large],
+        "gains_less": [dataclasses.asdict(one) for one in small],
+    }
 
 
 def seen_of(made: dict[str, Any]) -> Seen:
     """Return what was seen of a sender, from the object that `as_object` made of it."""
-    return msgspec.convert(made, Seen)
+    return msgspec.convert(made, Seen, strict=False)

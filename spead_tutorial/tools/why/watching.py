@@ -1,115 +1,100 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Watching a sender: once with nothing in its way, then with its packets and its calls noted."""
+"""Watching a sender: with nothing in its way, then its packets and its code, then its calls."""
 
 import contextlib
 import dataclasses
 import mmap
 import os
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import click
+import msgspec
 
-from spead_tutorial.tools.why import following, instruments, samples, trying
-from spead_tutorial.tools.why.accounting import Prices, account
+from spead_tutorial.lab import Counters, Lab, LabError
+from spead_tutorial.measure.verify import IP_UDP_HEADERS
+from spead_tutorial.tools.why import loops, profilers
 from spead_tutorial.tools.why.calls import parse_calls
-from spead_tutorial.tools.why.facts import (
-    PAGE,
-    UNSEEN,
-    Bare,
-    Calls,
-    Packets,
-    Run,
-    Sampled,
-    Seen,
-    Traffic,
-)
-from spead_tutorial.tools.why.following import LOOK_S, Follower, Look, grown, has_cores
+from spead_tutorial.tools.why.facts import UNSEEN, Calls, Loop, Packets, Run, Seen, Thread
+from spead_tutorial.tools.why.looks import LOOK_S, Follower, family, is_pooled, same, threads
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
 from spead_tutorial.tools.why.process import Output, end, name_of, start
-from spead_tutorial.tools.why.remedies import Tried
+from spead_tutorial.tools.why.profilers import Profile
+from spead_tutorial.tools.why.stacks import Sampled
 
-#: How long perf looks.
-_PROFILE_S = 0.5
-#: What perf gets to begin to look, where others have the cores.
-_PERF_STARTS_S = 5.0
-#: How many times as long it is watched where others have the cores for most of the time.
-_LONGER = 4
-#: How long the runs are whose rate does not count, once something is sent.
-_SHORT_S = 1.0
-#: What a sender gets to begin to send, beside the seconds that it is watched.
-_START_S = 20.0
-#: How long it may do nothing at all before that.
-_IDLE_S = 5.0
+#: How long its packets and its code are looked at, and its calls, at most; and how long it is left
+#: alone before, once it sends.
+_PROFILE_S, _TRACED_S, _WARM_S = 1.0, 0.7, 0.2
+#: What tools get to begin to look and to end, where others have the cores.
+_TOOLS_S = 8.0
+_TOUCHED = 1 << 24
+#: What a sender gets to begin to send, and how long it may do nothing at all before that.
+_START_S, _IDLE_S, _POLL_S = 20.0, 5.0, 0.005
 #: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
 _LEFTOVERS_S, _STRAYS = 0.1, 8
+#: The largest packets that networks take: loopback's are none's.
+_NETWORKS = 9216
 _CONTAINERS = ("docker", "podman", "nerdctl", "lxc", "kubectl")
-_TOUCHED = 64 << 20
 _Found = TypeVar("_Found")
+Say = Callable[[str], None]
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(NamedTuple):
     argv: tuple[str, ...] = ()  # how it is started; empty for one that runs already
     pid: int | None = None  # the one that runs already
 
     @property
     def name(self) -> str:
-        if self.pid is not None:
-            return f"process {self.pid}"
-        return name_of(self.argv)
+        return f"process {self.pid}" if self.pid is not None else name_of(self.argv)
 
 
-def watch(
-    sender: Sender, spot: Spot, seconds: float, say: Callable[[str], None], *, trace: bool = True
-) -> Seen:
-    """Run a sender several times, or look at one that runs, and return what was seen."""
+def watch(sender: Sender, spot: Spot, seconds: float, say: Say, *, trace: bool = True) -> Seen:
+    """Run a sender, or look at one that runs, and return what was seen."""
     if sender.pid is not None:
         assert isinstance(spot, AtProcess)
-        if not spot.has_socket():
-            raise click.ClickException(f"{sender.name} sends nothing: it has no socket")
-        time.sleep(0.2)
-        spot.settle()
-    say(f"Watching {sender.name}: how fast it is")
-    run, from_memory = _undisturbed(sender, spot, seconds)
-    times: str | Run = run
-    if not run.threads:
-        times = UNSEEN["too-short"]
-    elif not run.looks:
-        times = UNSEEN["not-traced"]
-    say(f"Watching {sender.name}: its packets and its code")
-    packets, sampled = _packets(sender, spot, min(seconds, _SHORT_S), pooled=run.pooled)
-    calls: Calls | str = UNSEEN["calls-unasked"]
-    if trace:
-        say(f"Watching {sender.name}: its calls")
-        calls = _calls(sender, spot, min(seconds, _SHORT_S), pooled=run.pooled)
-    bare: Bare | str = UNSEEN["bare-loop-elsewhere"]
-    tried: tuple[Tried, ...] | str = ()
-    if isinstance(spot, InLab):
-        say("Running the bare loop")
-        bare = trying.bare(spot, _seen(packets))
-        if isinstance(packets, Packets) and isinstance(bare, Bare):
-            tried = trying.tried(spot, packets, _seen(calls), run, say)
-    counted, called, code = _seen(packets), _seen(calls), _seen(sampled)
-    per_message = counted.per_message if counted else 1.0
-    unseen = calls, sampled, times, packets, bare, tried
+        spot.find()
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        program = stack.enter_context(Program(sender, spot))
+        say(f"Watching {sender.name}: how fast it is")
+        run = program.undisturbed(seconds)
+        language, pooled = profilers.language(program.busiest), is_pooled(program.busiest)
+        say(f"Watching {sender.name}: its packets and its code")
+        longer = 1 + 2 * run.crowded  # where others have the cores for most of the time
+        packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S) * longer)
+        calls: Calls | str = UNSEEN["calls-unasked"]
+        if trace:
+            say(f"Watching {sender.name}: its calls")
+            calls = program.traced(folder, min(seconds, _TRACED_S))
+        program.end()
+        sampled, unseen = profile.read()
+        if sampled is not None:
+            sampled = program.renamed(sampled)
+        profilers.forget_names(program.pids)
+    mtu = min(spot.mtu(), _NETWORKS if spot.device == "lo" else spot.mtu())
+    looped: tuple[Loop, ...] | str = ()
+    if not isinstance(packets, str):
+        say("Running a bare loop")
+        looped = _looped(spot, packets, _seen(calls), mtu)
+    blind = [calls, packets, looped, *[UNSEEN["too-short"]] * (not run.threads)]
     return Seen(
         program=sender.name,
+        language="Go" if pooled else language,
         place=spot.text,
-        mtu=spot.mtu(),
+        mtu=mtu,
         cores=len(os.sched_getaffinity(0)),
         run=run,
-        packets=counted,
-        calls=called,
-        bare=_seen(bare),
-        unseen=tuple(one for one in unseen if isinstance(one, str)),
-        traffic=from_memory,
-        sampled=code,
-        tried=_seen(tried) or (),
-        account=account(run, called, code, prices(), per_message),
+        packets=_seen(packets),
+        calls=_seen(calls),
+        loops=_seen(looped) or (),
+        sampled=sampled,
+        fault_s=fault_s(),
+        pooled=pooled,
+        unseen=(*(one for one in blind if isinstance(one, str)), *unseen),
     )
 
 
@@ -118,182 +103,280 @@ def _seen(found: _Found | str) -> _Found | None:
     return None if isinstance(found, str) else found
 
 
-# ---- The sender's runs ----
-
-
-@contextlib.contextmanager
-def _running(sender: Sender, spot: Spot, argv: Sequence[str], output: Output) -> Any:
-    """Start a sender, and end it with the block; yield its process, None for one that runs."""
-    if sender.pid is not None:
-        yield None
-        return
-    process = start(spot.popen, argv, output, spot.environment)
-    try:
-        yield process
-    finally:
-        end(process)
-
-
-def _undisturbed(sender: Sender, spot: Spot, seconds: float) -> tuple[Run, Traffic]:
-    with Output() as output:
-        before, first = _looped(spot), Look(time.monotonic(), spot.counters(), {})
-        with (
-            _running(sender, spot, sender.argv, output) as process,
-            instruments.traffic(sender.pid or process.pid) as found,
-        ):
-            looks, whole, pooled = _followed(sender, spot, process, seconds)
-        looped = _looped(spot) - before
-        status = None if process is None else process.wait()
-        if not grown(looks[0], looks[-1]):  # unless all was sent before it could be looked at
-            looks.insert(0, first)
-        sent = [i for i in range(1, len(looks)) if grown(looks[i - 1], looks[i])]
-        if whole and status:
-            how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
-            raise click.ClickException(": ".join([f"{sender.name} {how}", *output.lines()[-1:]]))
-        if not sent:
-            waited = min(looks[-1].at - looks[0].at, seconds + _START_S * (sender.pid is None))
-            raise click.ClickException(_nothing_sent(sender, spot, whole, waited, looped))
-    if sender.pid is None and isinstance(spot, InLab):
-        # Beside what still sends no other run could be watched.
-        before = spot.counters().packets
-        time.sleep(_LEFTOVERS_S)
-        if spot.counters().packets > before + _STRAYS:
-            raise click.ClickException(
-                f"{sender.name} ended, but left something behind that still sends: have it stay in"
-                " the foreground until all is sent"
-            )
-    run = following.run_of(looks, sent[0] - 1, sent[-1] + 1, pooled=pooled)
-    traffic = found[0]
-    if traffic.n_bytes is not None:  # as much of it as all messages have that are in the run
-        part = run.messages / (looks[-1].counted - looks[0].counted).packets
-        traffic = dataclasses.replace(traffic, n_bytes=round(traffic.n_bytes * part))
-    return run, traffic
-
-
-def _followed(
-    sender: Sender,
-    spot: Spot,
-    process: Any,
-    seconds: float,
-    enough: Callable[[], bool] = lambda: False,
-) -> tuple[list[Look], bool, bool]:
-    """Follow a sender, and return looks, whether it has ended, and if threads are pooled."""
-    pid = sender.pid or process.pid
-    follower, begun = Follower(pid, seconds), time.monotonic()
-    looks, worked, used_s = [Look(begun, spot.counters(), {})], begun, 0.0
-    first: float | None = None
-    while True:
-        ended = process is not None and process.poll() is not None
-        look = follower.look(spot.counters(), ended=ended)
-        if first is None and grown(looks[-1], look):
-            first = look.at
-        now_s = sum(one.cpu_s for one in (look.threads or {}).values())
-        if now_s > used_s + LOOK_S:
-            worked, used_s = look.at, now_s
-        # What has not changed is of no use, if it is not the last before a change.
-        if len(looks) > 1 and first is None:
-            looks.pop()
-        looks.append(look)
-        if ended or (process is None and not Path(f"/proc/{pid}").exists()):
-            return looks, True, follower.pooled
-        is_idle = sender.pid is None and look.at > worked + max(seconds, _IDLE_S)
-        late = begun + seconds + _START_S * (sender.pid is None)  # or else it has begun
-        if first is not None:
-            late = first + seconds * (1 if has_cores(looks) else _LONGER)
-        if look.at > late or (first is None and is_idle) or enough():
-            return looks, False, follower.pooled
-        time.sleep(LOOK_S)
-
-
-def _looped(spot: Spot) -> int:
-    """Count what was sent to the lab's loopback."""
-    return spot.lab.counters("lo").packets if isinstance(spot, InLab) else 0
-
-
-def _nothing_sent(sender: Sender, spot: Spot, whole: bool, waited: float, looped: int) -> str:
-    ended = "ended" if whole else f"ran for {waited:.2g} s"
-    if spot.destination is None:
-        return f"{sender.name} {ended}, and nothing was sent by {spot.text}"
-    host, port = spot.destination
-    elsewhere = f" ({looped} packets went to its own loopback)" if looped else ""
-    way_out = (
-        f"{elsewhere}: say where in its arguments ({{host}} and {{port}} stand for it), or let it"
-        " read SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
-    )
-    if Path(sender.argv[0]).name in _CONTAINERS:
-        way_out = (
-            ": a container has a network of its own, so start it as usual, and say --pid with the"
-            " process in it"
-        )
-    return f"{sender.name} {ended}, and sent nothing to {host}, port {port}{way_out}"
-
-
-def _packets(
-    sender: Sender, spot: Spot, seconds: float, *, pooled: bool
-) -> tuple[Packets | str, tuple[Sampled, ...] | str]:
-    """Look at a sender's packets, and meanwhile where its own code is."""
-    capture = spot.capture()
-    with contextlib.ExitStack() as stack:
-        output = stack.enter_context(Output())
-        ring = None if isinstance(capture, str) else stack.enter_context(capture)
-        with _running(sender, spot, sender.argv, output) as process:
-            _followed(sender, spot, process, 0.0)  # as starting is no sending
-            pids, begun = instruments.family(sender.pid or process.pid), time.monotonic()
-            with samples.profile(pids, min(seconds, _PROFILE_S)) as profile:
-
-                def enough() -> bool:
-                    is_seen = ring is None or ring.is_full() or time.monotonic() > begun + seconds
-                    return profile.is_over() and is_seen
-
-                looks, *_ = _followed(sender, spot, process, seconds + _PERF_STARTS_S, enough)
-        sampled = profile.sampled(following.numbered(looks), pooled=pooled)
-        if ring is None:
-            assert isinstance(capture, str)
-            return capture, sampled
-        found = ring.packets()
-        if found is None and not ring.is_empty():
-            raise click.ClickException(
-                f"{sender.name} sent something, but no UDP, which is what this is about"
-            )
-        if found is not None and not found.payload_bytes:
-            raise click.ClickException(f"{sender.name} sends empty datagrams, which carry no data")
-    return found or UNSEEN["packets-merged"], sampled
-
-
-def _calls(sender: Sender, spot: Spot, seconds: float, *, pooled: bool) -> Calls | str:
-    with tempfile.TemporaryDirectory() as folder, Output() as output:
-        written = Path(folder, "strace")
-        argv = instruments.strace(str(written), sender.argv, sender.pid)
-        if argv is None:
-            return UNSEEN["no-strace"]
-        watched = Sender(tuple(argv))
-        with _running(watched, spot, argv, output) as process:
-            looks, *_ = _followed(sender, spot, process, seconds)
-        try:
-            with written.open(encoding="utf-8", errors="replace") as lines:
-                found = parse_calls(lines, following.numbered(looks), pooled=pooled)
-        except OSError:
-            found = None
-        if found is not None:
-            return found
-        said = output.lines()
-    why = f" ({said[0]})" if said and "strace" in said[0] else ""
-    return UNSEEN["no-sends"].format(why=why)
-
-
-# ---- What the kernel asks ----
-
-
-def prices() -> Prices:
+def fault_s() -> float:
     """Measure what pages take when they are touched for the first time."""
-    return Prices(_page_fault_s("MADV_NOHUGEPAGE"), _page_fault_s("MADV_HUGEPAGE"))
-
-
-def _page_fault_s(advice: str) -> float:
     with mmap.mmap(-1, _TOUCHED) as memory:
         with contextlib.suppress(AttributeError, OSError):
-            memory.madvise(getattr(mmap, advice))
-        pages = _TOUCHED // PAGE
+            memory.madvise(mmap.MADV_NOHUGEPAGE)
+        pages = _TOUCHED // mmap.PAGESIZE
         begun = time.thread_time()
-        memory[::PAGE] = b"\1" * pages
+        memory[:: mmap.PAGESIZE] = b"\1" * pages
         return (time.thread_time() - begun) / pages
+
+
+def _looped(spot: Spot, packets: Packets, calls: Calls | None, mtu: int) -> tuple[Loop, ...] | str:
+    way = loops.way_of(packets, calls)
+    ways = {"": way} | loops.otherwise(way, packets, mtu - IP_UDP_HEADERS)
+    if isinstance(spot, InLab):
+        return loops.measured(spot.lab, ways)
+    try:  # where it sends to is for its own packets
+        with Lab(mtu=max(1280, mtu)) as lab:
+            return loops.measured(lab, ways)
+    except LabError as error:
+        return UNSEEN["bare-loop"].format(why=error)
+
+
+class Program:
+    """A sender that is watched: it is started again where it has ended before all was seen."""
+
+    def __init__(self, sender: Sender, spot: Spot) -> None:
+        self._sender, self._spot = sender, spot
+        self._process: Any = None
+        self._output = Output()
+        self.pids = list[int]()  # of all that ran
+        self.busiest = sender.pid or 0
+        self._threads = dict[int, Thread]()  # of the run that nothing disturbed
+        self._again = dict[int, Thread]()  # those of other runs, and which of these they are
+
+    def __enter__(self) -> "Program":
+        self._output.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self._output.__exit__()
+
+    def end(self) -> None:
+        if self._process is not None:
+            end(self._process)
+            self._process = None
+
+    @property
+    def _pid(self) -> int:
+        return self._sender.pid if self._sender.pid is not None else int(self._process.pid)
+
+    def _has_ended(self) -> bool:
+        if self._sender.pid is not None:
+            return not Path(f"/proc/{self._pid}").exists()
+        return self._process is None or self._process.poll() is not None
+
+    def _start(self, argv: Sequence[str] = ()) -> Counters:
+        """Start it, if it does not run, and return the device's counters before."""
+        before = self._spot.counters()
+        if self._sender.pid is None and (argv or self._has_ended()):
+            self.end()
+            environment = self._spot.environment | profilers.naming()
+            argv = argv or self._sender.argv
+            self._process = start(self._spot.popen, argv, self._output, environment)
+        return before
+
+    def _until_it_sends(self, before: Counters, follower: Follower | None, seconds: float) -> bool:
+        """Wait until something is sent, it ends, or it works on nothing for long."""
+        begun = worked = time.monotonic()
+        used_s = 0.0
+        while self._spot.counters().packets <= before.packets:
+            if self._has_ended():
+                return self._spot.counters().packets > before.packets
+            if follower is not None:
+                follower.scans[1:] = []
+                now_s = sum(one.cpu_s for one in follower.scan().threads.values())
+                if now_s > used_s + _POLL_S:
+                    worked, used_s = time.monotonic(), now_s
+            now, runs = time.monotonic(), self._sender.pid is not None
+            if now > begun + seconds + _START_S * (not runs):
+                return False
+            if not runs and now > worked + max(seconds, _IDLE_S):
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    # ---- Its runs ----
+
+    def undisturbed(self, seconds: float) -> Run:
+        looped, begun = self._to_loopback(), time.monotonic()
+        before = self._start()
+        follower = Follower(self._pid, self._spot.counters)
+        follower.scan()
+        if not self._until_it_sends(before, follower, seconds):
+            self._complain(time.monotonic() - begun, self._to_loopback() - looped)
+        warm = time.monotonic() + min(_WARM_S, seconds / 5)
+        while time.monotonic() < warm and not self._has_ended():
+            time.sleep(_POLL_S)
+        if not self._has_ended():
+            follower = Follower(self._pid, self._spot.counters)
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not self._has_ended():
+            follower.look()
+            time.sleep(LOOK_S)
+        follower.scan()
+        self._note(follower)
+        run = follower.run()
+        if self._has_ended():
+            self._check_end()
+        if not run.messages:  # it has sent something at its beginning alone
+            self.end()
+            sent = self._spot.counters() - before
+            run = Follower.whole_of(sent, time.monotonic() - begun)
+        return run
+
+    def _note(self, follower: Follower) -> None:
+        scans = [scan.threads for scan in follower.scans if scan.threads]
+        self.pids = sorted({one.pid for found in scans for one in found.values()})
+        self._threads = {tid: one for found in scans for tid, one in found.items()}
+        if scans:
+            self.busiest = max(scans[-1].values(), key=lambda one: one.cpu_s).pid
+
+    def looked_into(self, folder: Path, seconds: float) -> tuple[Packets | str, Profile]:
+        """Look at its packets, and meanwhile where its code is: again if it ended too soon."""
+        found = self._looked_into(folder, seconds)
+        return found or self._looked_into(folder, seconds, is_last=True)  # type: ignore[return-value]
+
+    def _looked_into(
+        self, folder: Path, seconds: float, *, is_last: bool = False
+    ) -> tuple[Packets | str, Profile] | None:
+        with contextlib.ExitStack() as stack:
+            capture = self._spot.capture()
+            ring = None if isinstance(capture, str) else stack.enter_context(capture)
+            if self._has_ended():
+                self._until_it_sends(self._start(), None, _START_S)
+            pids = self._lasting()
+            self.pids += pids
+            with profilers.profile(pids, folder, seconds) as profile:
+                begun = time.monotonic()
+                while time.monotonic() < begun + seconds and not self._has_ended():
+                    self._meet()
+                    time.sleep(10 * _POLL_S)
+                took = time.monotonic() - begun
+            if took < seconds / 2 and self._sender.pid is None and not is_last:
+                return None
+            if ring is None:
+                assert isinstance(capture, str)
+                return capture, profile
+            found = ring.packets()
+            name = self._sender.name
+            if found is None and not ring.is_empty():
+                raise click.ClickException(
+                    f"{name} sent something, but no UDP, which is what this is about"
+                )
+            if found is not None and not found.payload_bytes:
+                raise click.ClickException(f"{name} sends empty datagrams, which carry no data")
+        return found or UNSEEN["packets-merged"], profile
+
+    def _meet(self) -> dict[int, Thread]:
+        """Look which threads there are now, and which those are of the first run."""
+        found = threads(family(self._pid))
+        if not self._threads.keys() & found.keys():
+            self._again |= same(self._threads, found)
+        return found
+
+    def renamed(self, sampled: dict[int, Sampled]) -> dict[int, Sampled]:
+        """Return samples by the threads of the first run."""
+        made = {}
+        for tid, its in sampled.items():
+            was = self._again.get(tid)
+            if was is not None:
+                tid, its = was.tid, msgspec.structs.replace(its, pid=was.pid)
+            made[tid] = its
+        return made
+
+    def _lasting(self) -> list[int]:
+        """Return its processes, without those that have just begun and may end at once."""
+        found = set(family(self._pid))
+        time.sleep(10 * _POLL_S)
+        return [pid for pid in family(self._pid) if pid in found]
+
+    def traced(self, folder: Path, seconds: float) -> Calls | str:
+        """Have strace look at it, or at another run of it where it may not be attached to."""
+        runs = self._sender.pid is not None
+        if runs or (not self._has_ended() and profilers.may_attach()):
+            found = self._traced(folder, seconds, self._lasting())
+            if runs or not isinstance(found, str):
+                return found
+        return self._traced(folder, seconds, [])
+
+    def _traced(self, folder: Path, seconds: float, pids: Sequence[int]) -> Calls | str:
+        written = folder / "strace"
+        argv = profilers.strace(str(written), self._sender.argv, pids)
+        if argv is None:
+            return UNSEEN["no-strace"]
+        before, names = self._spot.counters(), dict[int, str]()
+        with contextlib.ExitStack() as stack:
+            output = stack.enter_context(Output())
+            if pids:
+                process = start(subprocess.Popen, argv, output, os.environ)
+                stack.callback(end, process)
+            else:
+                self._start(argv)
+                process = self._process
+                self._until_it_sends(before, None, seconds)
+            until = time.monotonic() + seconds
+            while time.monotonic() < until and process.poll() is None:
+                names |= {tid: one.name for tid, one in self._meet().items()}
+                time.sleep(10 * _POLL_S)
+            end(process)
+            said = output.lines() if pids else self._output.lines()
+        found = None
+        with (
+            contextlib.suppress(OSError),
+            written.open(encoding="utf-8", errors="replace") as lines,
+        ):
+            found = parse_calls(lines, names)
+        if found is not None:
+            callers = [
+                dataclasses.replace(one, tid=self._again[one.tid].tid)
+                if one.tid in self._again else one
+                for one in found.callers
+            ]  # fmt: skip
+            return dataclasses.replace(found, callers=tuple(callers))
+        why = f" ({said[0]})" if said and "strace" in said[0] else ""
+        return UNSEEN["no-sends"].format(why=why)
+
+    # ---- What goes wrong ----
+
+    def _to_loopback(self) -> int:
+        """Count what was sent to the lab's loopback."""
+        spot = self._spot
+        return spot.lab.counters("lo").packets if isinstance(spot, InLab) else 0
+
+    def _check_end(self) -> None:
+        """Refuse what has failed, and what still sends though it has ended."""
+        if self._sender.pid is not None:
+            return
+        if status := self._process.wait():
+            raise click.ClickException(self._failed(status))
+        if isinstance(self._spot, InLab):
+            # Beside what still sends no other run could be watched.
+            before = self._spot.counters().packets
+            time.sleep(_LEFTOVERS_S)
+            if self._spot.counters().packets > before + _STRAYS:
+                raise click.ClickException(
+                    f"{self._sender.name} ended, but left something behind that still sends: have"
+                    " it stay in the foreground until all is sent"
+                )
+
+    def _failed(self, status: int) -> str:
+        how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
+        return ": ".join([f"{self._sender.name} {how}", *self._output.lines()[-1:]])
+
+    def _complain(self, waited: float, looped: int) -> None:
+        if self._sender.pid is None and self._has_ended() and (status := self._process.wait()):
+            raise click.ClickException(self._failed(status))
+        raise click.ClickException(self._nothing_sent(waited, looped))
+
+    def _nothing_sent(self, waited: float, looped: int) -> str:
+        sender, spot = self._sender, self._spot
+        ended = "ended" if self._has_ended() else f"ran for {waited:.2g} s"
+        if spot.destination is None:
+            return f"{sender.name} {ended}, and nothing was sent by {spot.text}"
+        host, port = spot.destination
+        elsewhere = f" ({looped} packets went to its own loopback)" if looped else ""
+        way_out = (
+            f"{elsewhere}: say where in its arguments ({{host}} and {{port}} stand for it), or let"
+            " it read SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
+        )
+        if Path(sender.argv[0]).name in _CONTAINERS:
+            way_out = (
+                ": a container has a network of its own, so start it as usual, and say --pid with"
+                " the process in it"
+            )
+        return f"{sender.name} {ended}, and sent nothing to {host}, port {port}{way_out}"

@@ -38,11 +38,12 @@ def _receiver(place: str, kind: str | None, fault: str = "", *options: str) -> P
 RECEIVERS = (
     *(_receiver("c/reading.c", one, one) for one in ("sleeps", "small-buffer", "fresh-memory")),
     _receiver("c/reading.c", "call-per-packet", "call-per-packet", "--mtu", "1500"),
-    _receiver("c++/locked.cpp", "waits-for-lock"),
-    *(_receiver("python/reading.py", one, one) for one in ("computes", "pauses")),
-    _receiver("python/reading.py", "waits-for-thread", "stream"),
-    _receiver("go/logging.go", "other-calls"),
-    _receiver("javascript/writing.js", "computes"),
+    _receiver("c++/locked.cpp", "waits-for-thread"),
+    _receiver("python/reading.py", "computes", "computes"),
+    _receiver("python/reading.py", "garbage", "pauses"),
+    _receiver("python/reading.py", "spins", "stream"),
+    _receiver("go/logging.go", "logs"),
+    _receiver("javascript/writing.js", "formats"),
     _receiver("c/reading.c", None),
     PlantedReceiver("c sink", None),
 )

@@ -5,8 +5,6 @@ Each is started as PROGRAM HOST PORT HEAPS [mended], sends heaps of 1 MiB, and e
 ``mended`` it does the same without its fault. A fault is so large that it comes first among what is
 found; others that the language or the library brings along may come after it: no sender in Java or
 JavaScript has segmentation offload, and spead2's wheel merges no packets.
-
-``python -m support.senders`` measures them, or writes down what is seen of them.
 """
 
 import dataclasses
@@ -22,11 +20,9 @@ from spead_tutorial.measure.programs import program
 from support.needs import lacking
 from support.once import MadeOnce
 
-__all__ = ["FACTS", "LANGUAGES", "PLANTED", "SENDERS", "Planted", "made"]
+__all__ = ["LANGUAGES", "PLANTED", "SENDERS", "Planted", "made"]
 
 HERE = Path(__file__).parent
-#: What was seen of each, as ``python -m support.senders record`` writes it.
-FACTS = HERE / "facts"
 
 #: Where Go is that needs no package of the system, and that PATH may lack.
 _USUAL = "/usr/local/go/bin"
@@ -72,12 +68,7 @@ class Planted:
     @property
     def needs_two_cores(self) -> bool:
         """Whether there is a fault only where the machine has another core to use."""
-        return self.kind in ("shared-core", "waits-for-lock")
-
-    @property
-    def facts(self) -> Path:
-        """The file with what was seen of it."""
-        return FACTS / f"{self.name.replace(' ', '-')}.json"
+        return self.kind in ("shared-core", "waits-for-thread")
 
     @property
     def lacking(self) -> str | None:
@@ -132,24 +123,24 @@ def _tool(name: str) -> str:
 PLANTED = {
     "sleeps": "c/sleeping c++/wait_for go/sleeping java/FlushTimer javascript/sleeping",
     "spins": "c/spinning python/spinning",
-    "slow-data": "c/slow_data javascript/json_per_packet python/json_per_packet",
-    "other-calls": "c++/resolving go/log_per_packet python/urandom",
-    "waits-for-lock": "c++/one_lock java/OneLock java/OneSocket",
-    "waits-for-thread": "c++/slow_producer",
+    "computes": "c/slow_data python/urandom c++/slow_producer",
+    "formats": "javascript/json_per_packet python/json_per_packet",
+    "looks-up": "c++/resolving",
+    "logs": "go/log_per_packet",
+    "waits-for-thread": "c++/one_lock java/OneLock java/OneSocket",
     "waits-for-input": "python/slow_input",
     "shared-core": "c/shared_core",
     "small-packets": "c/small_packets go/small_packets",
-    "small-heaps": "c/small_heaps",
     "fresh-memory": "c/fresh_memory",
     "fragments": "c/fragments",
-    "call-per-packet": "c/call_per_packet python/call_per_packet",
+    "call-per-packet": "c/call_per_packet python/call_per_packet c/small_heaps",
     "no-segmentation-offload": "c/message_per_packet",
 }
 #: The same for those that send with a stream of this package's, and with one of spead2's.
 _STREAMS = {
     "sleeping": "sleeps",
     "rate_limited": "sleeps",
-    "slow_data": "slow-data",
+    "slow_data": "computes",
     "shared_core": "shared-core",
     "fresh_memory": "fresh-memory",
     "fragments": "fragments",
@@ -185,7 +176,7 @@ def _chapter(name: str, language: str) -> Planted:
 SENDERS = (
     *(_planted(place, kind) for kind, places in PLANTED.items() for place in places.split()),
     *(_stream(one, name, kind) for name, kind in _STREAMS.items() for one in _LIBRARIES),
-    _stream("spead2", "small_packets", "small-packets"),
+    _stream("spead2", "small_packets", "no-segmentation-offload"),
     _stream("spead2", "filled_in_turn", "no-segmentation-offload"),
     _stream("python", "filled_in_turn", None),
     *map(_fast, ("c/message_per_packet", "python/call_per_packet", "go/small_packets")),

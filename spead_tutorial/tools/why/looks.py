@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Looking at a program in ``/proc``: what its threads did, what they do now, what they wait in."""
+
+import contextlib
+import dataclasses
+import importlib.resources
+import itertools
+import os
+import platform
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from spead_tutorial.lab import Counters
+from spead_tutorial.measure.verify import IP_UDP_HEADERS
+from spead_tutorial.tools.why.facts import Run, Thread, Waited, Watched
+from spead_tutorial.tools.why.stacks import LOCK, SENDS, WAITS
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+#: How often threads are asked what they do, and after how many of those looks what they did.
+LOOK_S, _PER_SCAN = 0.004, 12
+#: Threads that are asked at most, and how many slices of a run have a rate of their own.
+_MOST_THREADS, _SLICES = 64, 8
+
+
+def family(pid: int) -> list[int]:
+    """Return a process and all that it started, directly or not, as far as they still run."""
+    found, unseen = [], [pid]
+    while unseen:
+        one = unseen.pop()
+        found.append(one)
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{one}/task"):
+                text = Path(f"/proc/{one}/task/{thread}/children").read_text()
+                unseen += [int(child) for child in text.split()]
+    return found
+
+
+# ---- What threads did ----
+
+
+def threads(pids: Sequence[int]) -> dict[int, Thread]:
+    """Read what all threads of some processes did since they began, if they still run."""
+    found = {}
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(f"/proc/{pid}/task"):
+                with contextlib.suppress(OSError, IndexError, ValueError):
+                    found[int(name)] = _thread(int(name), pid)
+    return found
+
+
+def _thread(tid: int, pid: int) -> Thread:
+    def read(name: str) -> str:
+        with open(f"/proc/{pid}/task/{tid}/{name}", encoding="utf-8", errors="replace") as file:
+            return file.read()
+
+    before, _, after = read("stat").rpartition(")")
+    fields = after.split()
+    user, system = int(fields[11]) / _TICKS, int(fields[12]) / _TICKS
+    status = dict(line.split(":\t", 1) for line in read("status").splitlines())
+    runnable = 0.0
+    with contextlib.suppress(OSError, ValueError):
+        ran_ns, waited_ns, _ = map(int, read("schedstat").split())
+        runnable = waited_ns / 1e9
+        # Exact, where the two others are whole ticks: they say how it is divided.
+        share = user / (user + system) if user + system else 0.5
+        user, system = ran_ns / 1e9 * share, ran_ns / 1e9 * (1 - share)
+    return Thread(
+        tid,
+        pid,
+        before.partition("(")[2],
+        user,
+        system,
+        runnable,
+        voluntary=int(status["voluntary_ctxt_switches"]),
+        faults=int(fields[7]),
+        cpus=tuple(sorted(os.sched_getaffinity(tid))),
+    )
+
+
+def between(before: Mapping[int, Thread], after: Mapping[int, Thread]) -> dict[int, Thread]:
+    """Return what threads did between two looks; one that was not there before began at nothing."""
+    return {tid: _since(before[tid], now) if tid in before else now for tid, now in after.items()}
+
+
+def same(before: Mapping[int, Thread], after: Mapping[int, Thread]) -> dict[int, Thread]:
+    """Return which thread of a run each of another run is: of its name, and at its place."""
+
+    def numbered(found: Mapping[int, Thread]) -> dict[tuple[str, int], int]:
+        times: Counter[str] = Counter()
+        made = {}
+        for tid, one in sorted(found.items()):
+            made[one.name, times[one.name]] = tid
+            times[one.name] += 1
+        return made
+
+    there = numbered(before)
+    return {tid: before[there[key]] for key, tid in numbered(after).items() if key in there}
+
+
+def _since(then: Thread, now: Thread) -> Thread:
+    return Thread(
+        now.tid,
+        now.pid,
+        now.name,
+        max(0.0, now.user_s - then.user_s),
+        max(0.0, now.system_s - then.system_s),
+        now.runnable_s - then.runnable_s,
+        now.voluntary - then.voluntary,
+        now.faults - then.faults,
+        now.cpus,
+    )
+
+
+# ---- What they do now ----
+
+
+class Blocked(NamedTuple):
+    call: str
+    timed: bool  # whether a time ends it by itself
+
+
+#: What a receiver waits in while nothing is in its socket.
+NOTHING_THERE = Blocked("packets", timed=False)
+#: What threads do at a moment; None where one runs, or could.
+Doing = dict[int, Blocked | None]
+
+#: The calls that programs wait in here, by their numbers.
+_FILE = importlib.resources.files(__package__).joinpath("syscalls.toml")
+_NUMBERS = tomllib.loads(_FILE.read_text()).get(platform.machine(), {})
+_HERE = {number: name for name, number in _NUMBERS.items()}
+#: Which argument says until when: an address, of which nothing is none, or milliseconds.
+_UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
+_MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}
+
+
+def doing(text: str, numbers: Mapping[int, str] = _HERE) -> Blocked | None:
+    """Read what the kernel says that a thread does."""
+    words = text.split()
+    if not words or words[0] == "running":
+        return None
+    number, arguments = int(words[0]), [int(word, 16) for word in words[1:7]]
+    name = numbers.get(number, f"call {number}" if number >= 0 else "")
+    timed = name.endswith("nanosleep")
+    if len(arguments) == 6:
+        if name in _UNTIL:
+            timed = arguments[_UNTIL[name]] != 0
+        elif name in _MILLISECONDS:
+            timed = not arguments[_MILLISECONDS[name]] & 0x80000000  # less than nothing: for ever
+    return Blocked(name, timed)
+
+
+def now(tids: Mapping[int, int]) -> Doing:
+    """Return what some threads do now, as far as this user may see it; they have processes."""
+    found: Doing = {}
+    for tid, pid in tids.items():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{tid}/syscall") as file:
+            found[tid] = doing(file.read())
+    return found
+
+
+def _can_run() -> int:
+    """Return how many threads of this machine run, or could, but for this one."""
+    return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1
+
+
+# ---- Following it ----
+
+
+class Scan(NamedTuple):
+    at: float
+    counted: Counters
+    threads: dict[int, Thread]
+
+
+class Follower:
+    """Looks at a program and all that it starts, again and again."""
+
+    def __init__(
+        self, pid: int, counters: Callable[[], Counters], queued: Callable[[], bool] | None = None
+    ) -> None:
+        self._pid, self._counters, self._number = pid, counters, 0
+        self._queued = queued  # of a receiver, whether something is in its socket
+        self.scans = list[Scan]()
+        self.looks = list[tuple[float, Doing, bool]]()
+        self._tids: dict[int, int] = {}
+
+    def look(self) -> None:
+        """Look at it, as far as it is time to."""
+        if self._number % _PER_SCAN == 0:
+            self.scan()
+        at, crowded = time.monotonic(), _can_run() > (os.cpu_count() or 1)
+        found = now(self._tids)
+        if self._queued is not None and not self._queued():
+            found = {tid: what and NOTHING_THERE for tid, what in found.items()}
+        self.looks.append((at, found, crowded))
+        self._number += 1
+
+    def scan(self) -> Scan:
+        found = threads(family(self._pid))
+        self.scans.append(Scan(time.monotonic(), self._counters(), found))
+        # The busiest, and no more than there is time for: there may be thousands.
+        busiest = sorted(found.values(), key=lambda one: -one.cpu_s)[:_MOST_THREADS]
+        self._tids = {one.tid: one.pid for one in busiest}
+        return self.scans[-1]
+
+    @staticmethod
+    def whole_of(counted: Counters, seconds: float) -> Run:
+        """Return a run that was over before it could be looked at."""
+        seconds = max(seconds, 1e-6)
+        return Run(seconds, counted.packets, _payload(counted), 0, 0.0, (), ())
+
+    def run(self) -> Run:
+        """Return what was done from the first scan to the last at which it still ran."""
+        scans = [scan for scan in self.scans if scan.threads]
+        if len(scans) < 2:
+            ends = self.scans[0], self.scans[-1]
+            return self.whole_of(ends[1].counted - ends[0].counted, ends[1].at - ends[0].at)
+        first, last = scans[0], scans[-1]
+        # The last that is known of each: it may have ended before the program has.
+        latest = {tid: one for scan in scans for tid, one in scan.threads.items()}
+        looks = [one for one in self.looks if first.at <= one[0] <= last.at]
+        waited = _waited([doing for _, doing, _ in looks])
+        counted = last.counted - first.counted
+        return Run(
+            seconds=max(last.at - first.at, 1e-6),
+            messages=counted.packets,
+            payload_bytes=_payload(counted),
+            looks=len(looks),
+            crowded=sum(crowded for _, _, crowded in looks) / len(looks) if looks else 0.0,
+            threads=tuple(
+                Watched(one, *waited.get(tid, (0, ())))
+                for tid, one in between(first.threads, latest).items()
+            ),
+            rates=_rates(scans),
+            whole=_whole(between(first.threads, latest), [doing for _, doing, _ in looks]),
+        )
+
+
+def _payload(counted: Counters) -> int:
+    header = counted.link_header + IP_UDP_HEADERS
+    return max(1, counted.bytes - header * counted.packets)
+
+
+def _rates(scans: Sequence[Scan]) -> tuple[float, ...]:
+    every = max(1, len(scans) // _SLICES)
+    ends = scans[::every]
+    return tuple(
+        (after.counted - before.counted).packets / (after.at - before.at)
+        for before, after in itertools.pairwise(ends)
+    )
+
+
+def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...]]]:
+    """Return how often each thread was looked at, what it waited in, and who ran meanwhile."""
+    times: Counter[int] = Counter()
+    seen: dict[tuple[int, Blocked], int] = Counter()
+    running: dict[tuple[int, Blocked], Counter[int]] = defaultdict(Counter)
+    asleep: dict[tuple[int, Blocked], Counter[int]] = defaultdict(Counter)
+    for one in looks:
+        times.update(one.keys())
+        ran = [tid for tid, what in one.items() if what is None]
+        slept = [tid for tid, what in one.items() if what is not None and what.timed]
+        for tid, what in one.items():
+            if what is not None:
+                seen[tid, what] += 1
+                running[tid, what].update(ran)
+                asleep[tid, what].update(other for other in slept if other != tid)
+    return {
+        tid: (n, tuple(
+            Waited(what.call, what.timed, count, dict(running[who, what]), dict(asleep[who, what]))
+            for (who, what), count in seen.items() if who == tid
+        ))
+        for tid, n in times.items()
+    }  # fmt: skip
+
+
+#: What threads that stand in for each other do goes on where one of them does the first of these.
+_FIRST = (SENDS, "sleeps", "event-loop", "waits-for-input")
+
+
+def _whole(done: Mapping[int, Thread], looks: Sequence[Doing]) -> Watched | None:
+    """Take all threads as one, which waits while none of them runs."""
+    if not done:
+        return None
+    all_of = list(done.values())
+    seen: Counter[Blocked] = Counter()
+    for one in looks:
+        blocked = [what for what in one.values() if what is not None]
+        if blocked and len(blocked) == len(one):
+            seen[min(blocked, key=_rank)] += 1
+    thread = dataclasses.replace(
+        all_of[0],
+        user_s=sum(one.user_s for one in all_of),
+        system_s=sum(one.system_s for one in all_of),
+        runnable_s=sum(one.runnable_s for one in all_of),
+        voluntary=sum(one.voluntary for one in all_of),
+        faults=sum(one.faults for one in all_of),
+        cpus=tuple(sorted({core for one in all_of for core in one.cpus})),
+    )
+    n = sum(1 for one in looks if one)
+    return Watched(thread, n, tuple(Waited(*what, count) for what, count in seen.items()))
+
+
+def _rank(what: Blocked) -> int:
+    kind = WAITS.get(what.call, "")
+    if kind == "event-loop" and not what.timed:
+        return len(_FIRST)
+    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST) + (kind == LOCK)
+
+
+def is_pooled(pid: int) -> bool:
+    """Whether a process's threads stand in for each other, as those of Go's programs do."""
+    with contextlib.suppress(OSError), Path(f"/proc/{pid}/exe").open("rb") as program:
+        return b"Go\0\0" in program.read(1 << 13)
+    return False

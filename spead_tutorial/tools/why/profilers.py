@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tools that look at a program: strace, perf and py-spy, and how they are told to."""
+
+import contextlib
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from spead_tutorial.tools.why import stacks
+from spead_tutorial.tools.why.calls import SHOWN
+from spead_tutorial.tools.why.facts import UNSEEN
+from spead_tutorial.tools.why.looks import is_pooled
+from spead_tutorial.tools.why.stacks import Sampled
+
+#: Samples a second, at no multiple of what programs wait for, and bytes of each stack.
+_RATE, _PYTHON_RATE, _STACK = "997", "397", "8192"
+_PATIENCE_S, _READING_S = 15.0, 20.0
+_STRACE = ("-f", "-qq", "-ttt", "--syscall-times=ns", "-y", "-s", "0", "-e", f"verbose={SHOWN}",
+           "-e", "abbrev=all", "-e", "signal=none")  # fmt: skip
+_NOTHING = subprocess.DEVNULL
+
+#: What programs are run by, by the name of the file: in the words of the report.
+LANGUAGES = {
+    "python": "Python", "pypy": "Python", "node": "JavaScript", "deno": "JavaScript",
+    "bun": "JavaScript", "java": "Java", "php": "PHP", "ruby": "Ruby", "perl": "Perl", "lua": "Lua",
+    "tclsh": "Tcl", "bash": "shell", "dash": "shell", "sh": "shell", "zsh": "shell",
+    "dotnet": "C#", "julia": "Julia",
+}  # fmt: skip
+#: Those whose compiled code keeps frame pointers, where an unwinder by tables finds nothing.
+_BY_POINTERS = ("Java", "JavaScript", "Go")
+#: What has an interpreter tell perf the names of what it compiles, and keep frame pointers.
+NAMING = {
+    "NODE_OPTIONS": "--perf-basic-prof --interpreted-frames-native-stack",
+    "JAVA_TOOL_OPTIONS": "-XX:+PreserveFramePointer",
+}
+
+
+def language(pid: int) -> str:
+    """Return what a process is written in, as far as its program tells; or nothing."""
+    try:
+        name = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+    except OSError:
+        return ""
+    stem = re.sub(r"[\d.-].*$", "", name)
+    return LANGUAGES.get(stem, "")
+
+
+def naming() -> dict[str, str]:
+    """Return the environment that has interpreters name what they compile."""
+    return {key: f"{os.environ.get(key, '')} {value}".strip() for key, value in NAMING.items()}
+
+
+# ---- strace ----
+
+
+def strace(output: str, argv: Sequence[str], pids: Sequence[int] = ()) -> list[str] | None:
+    """Return what writes down the calls of a program, or of some that run; None without strace."""
+    path = shutil.which("strace")
+    what = [word for pid in pids for word in ("-p", str(pid))] or ["--", *argv]
+    return None if path is None else [path, *_STRACE, "-o", output, *what]
+
+
+def may_attach() -> bool:
+    """Whether processes may be traced that this one has not started itself."""
+    with contextlib.suppress(OSError, ValueError):
+        scope = int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
+        return scope == 0 or (scope < 3 and os.geteuid() == 0)
+    return True
+
+
+# ---- Profiles ----
+
+
+def begun(*command: str) -> "subprocess.Popen[bytes]":
+    """Start what looks until it is told to end."""
+    return subprocess.Popen(command, stdin=_NOTHING, stdout=_NOTHING, stderr=subprocess.PIPE)
+
+
+def ended(process: "subprocess.Popen[bytes]", *, at_once: bool = True) -> str:
+    """Have it write what it has noted and end, and return what it says."""
+    if at_once:
+        process.send_signal(signal.SIGINT)
+    try:
+        _, said = process.communicate(timeout=_PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, said = process.communicate()
+    return said.decode(errors="replace")
+
+
+@dataclasses.dataclass(slots=True)
+class Profile:
+    """What profilers noted of some processes, to be read when there is time."""
+
+    folder: Path
+    perf: tuple[Any, ...] = ()  # of perf, which processes it looked at; and what it said
+    said: str = ""
+    python: int | None = None
+
+    def read(self) -> tuple[dict[int, Sampled] | None, list[str]]:
+        """Return the samples of each thread, None where there are none, and what was not seen."""
+        found: dict[int, Sampled] = {}
+        unseen = list[str]()
+        noted = sorted(self.folder.glob("perf*.data"))
+        for path in noted:
+            found |= stacks.of_perf(_script(path))
+        spied = self.folder / "python"
+        if self.python is not None and spied.exists():
+            found |= stacks.of_py_spy(spied.read_text(errors="replace").splitlines())
+        elif self.python is not None:
+            unseen.append(UNSEEN["no-py-spy"])
+        if not found:
+            why = UNSEEN["no-perf"] if shutil.which("perf") is None else _reason(self.said)
+            return None, [*unseen, why]
+        return found, unseen
+
+
+def _py_spy() -> str | None:
+    beside = Path(sys.executable).with_name("py-spy")
+    return str(beside) if beside.exists() else shutil.which("py-spy")
+
+
+@contextlib.contextmanager
+def profile(pids: Sequence[int], folder: Path, seconds: float) -> Iterator[Profile]:
+    """Sample processes for some time, and wait for its end after the block."""
+    made, running = Profile(folder), list[subprocess.Popen[bytes]]()
+    pythons = [pid for pid in pids if language(pid) == "Python"]
+    if pythons:
+        made.python = pythons[-1]
+        if (path := _py_spy()) is not None:
+            words = ["--native", "-f", "raw", "-i", "-t", "-F", "--full-filenames", "-r"]
+            words += [_PYTHON_RATE, "-d", str(max(1, round(seconds))), "-o", str(folder / "python")]
+            running.append(begun(path, "record", *words, "-p", str(made.python)))
+    perf = shutil.which("perf")
+    rest = [pid for pid in pids if not running or pid != made.python]
+    if perf is not None and rest:
+        for number, (graph, its) in enumerate(_graphs(rest).items()):
+            words = ["-q", "-e", "cpu-clock", "-F", _RATE, "--call-graph", graph]
+            words += ["-o", str(folder / f"perf{number}.data"), "-p", ",".join(map(str, its))]
+            # A program of its own, which begins when perf looks, and with which perf ends.
+            running.append(begun(perf, "record", *words, "--", "sleep", str(seconds)))
+    try:
+        yield made
+        made.said = "\n".join(ended(one, at_once=False) for one in running)
+    finally:
+        for one in running:
+            if one.poll() is None:
+                one.kill()
+                one.wait()
+    for pid in pids:
+        if language(pid) == "Java":
+            _name_java(pid)
+
+
+def _graphs(pids: Sequence[int]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for pid in pids:
+        is_go = not language(pid) and is_pooled(pid)
+        graph = "fp" if is_go or language(pid) in _BY_POINTERS else f"dwarf,{_STACK}"
+        found.setdefault(graph, []).append(pid)
+    return found
+
+
+def _name_java(pid: int) -> None:
+    """Have a virtual machine write down what it has compiled, as perf reads it."""
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        there = Path(os.readlink(f"/proc/{pid}/exe")).with_name("jcmd")
+        path = str(there) if there.exists() else shutil.which("jcmd")
+        if path is not None:
+            words = [path, str(pid), "Compiler.perfmap"]
+            subprocess.run(words, stdin=_NOTHING, capture_output=True, check=False, timeout=5)
+
+
+def forget_names(pids: Sequence[int]) -> None:
+    """Remove what interpreters wrote down for perf."""
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            Path(f"/tmp/perf-{pid}.map").unlink()
+
+
+def _script(path: Path) -> list[str]:
+    command = ["perf", "script", "-i", str(path), "--no-inline", "-F", "comm,pid,tid,ip,sym,dso"]
+    with contextlib.suppress(subprocess.TimeoutExpired, OSError):
+        done = subprocess.run(
+            command, stdin=_NOTHING, capture_output=True, check=False, timeout=_READING_S,
+            env=os.environ | {"DEBUGINFOD_URLS": ""},
+        )  # fmt: skip
+        return done.stdout.decode(errors="replace").splitlines()
+    return []
+
+
+def _reason(said: str) -> str:
+    lines = [line.strip(" .:") for line in said.splitlines()]
+    lines = [line for line in lines if line not in ("", "Error")]
+    if not lines or "No such process" in said:
+        return UNSEEN["perf-too-late"]
+    why = lines[0]
+    if any("aranoid" in line or "ermission" in line for line in lines):
+        why = "sysctl kernel.perf_event_paranoid is above 2"
+    return UNSEEN["perf-forbidden"].format(why=why)

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a sample of a thread's stack was for: its kind, and where. No I/O, no clock."""
+
+import dataclasses
+import functools
+import importlib.resources
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+
+class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What time can go into: `kinds.toml` has them all, and says what is in them."""
+
+    words: str
+    style: str
+    calls: str = ""
+    waits: str = ""
+    frames: str = ""
+    anywhere: str = ""
+    loops: str = ""
+    weak: str = ""
+    lines: str = ""
+    locks: str = ""
+    threads: str = ""
+
+
+_FILE = importlib.resources.files(__package__).joinpath("kinds.toml")
+#: In the order of the bar.
+KINDS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Kind])
+OWN, LOCK, OTHER, INPUT = "computes", "waits-for-thread", "other-calls", "waits-for-input"
+SENDS, READS, IDLE, FILES = "sends", "reads", "waits-for-packets", "logs"
+#: The kind of each system call, and of each that is waited in.
+CALLS = {call: kind for kind, one in KINDS.items() for call in one.calls.split()}
+WAITS = {call: kind for kind, one in KINDS.items() for call in one.waits.split()}
+
+#: A frame: its symbol, and the library or file that it is of.
+Frame = tuple[str, str]
+_CALL = re.compile(r"^(?:__(?:x64|arm64|riscv|s390x)_|__do_|__se_|_{0,3}|k)sys_(\w+)$")
+_KERNEL, _UNKNOWN = "[kernel", "[unknown]"
+#: Interpreters, within which the program's own code is run, and code that is made while it runs.
+_EVALUATES = re.compile(
+    r"_PyEval_EvalFrame|^execute_ex|^vm_exec|^rb_vm_exec|^Perl_runops|^luaV_execute|^TEBCresume"
+    r"|^caml_interprete|^Interpreter|^execute_command|^Builtins_Interpreter"
+)
+_MADE = re.compile(r"perf-\d+\.map|^//anon|\[anon|jitted")
+_LIBRARY = re.compile(r"\.so\b|^\[|^/usr/lib|^/lib")
+_PYTHONS = re.compile(r"/lib/python[\d.]+t?/(?!site-packages|dist-packages)(.*)$")
+_LINE = re.compile(r"^(?P<symbol>.*) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Told:
+    """What a stack was for."""
+
+    kind: str
+    what: str  # the call, function or line
+    call: str = ""  # the system call that it was in, if it was in one
+    is_lock: bool = False  # whether a wait in it is for a lock that another thread has
+
+
+class Sampled(msgspec.Struct, frozen=True):
+    """The samples of one thread."""
+
+    name: str
+    pid: int = 0
+    told: tuple[tuple[Told, int], ...] = ()
+    waits: bool = False  # whether they are also of times at which it had no core
+
+    @property
+    def total(self) -> int:
+        return sum(n for _, n in self.told)
+
+    def within(self, call: str) -> Told | None:
+        """Return what most samples in a call are for; None where none were."""
+        found = Counter({one: n for one, n in self.told if one.call == call})
+        return found.most_common(1)[0][0] if found else None
+
+
+@functools.cache
+def _pattern(kind: str, field: str) -> re.Pattern[str] | None:
+    text = getattr(KINDS[kind], field)
+    return re.compile(text) if text else None
+
+
+@functools.cache
+def _matching(text: str, field: str) -> str | None:
+    """Return the first kind whose pattern is in a text."""
+    for kind in KINDS:
+        pattern = _pattern(kind, field)
+        if pattern is not None and pattern.search(text):
+            return kind
+    return None
+
+
+def _of_line(file: str, symbol: str) -> str | None:
+    """Return the kind of a line of Python's library; none of a line of the program's."""
+    found = _PYTHONS.search(file)
+    return None if found is None else _matching(f"{found[1]}:{symbol.rpartition('.')[2]}", "lines")
+
+
+def _is_own(symbol: str, library: str) -> bool:
+    if library.endswith(".py"):
+        return _PYTHONS.search(library) is None
+    return bool(_MADE.search(library) or _EVALUATES.search(symbol)) or not _LIBRARY.search(library)
+
+
+def told(frames: Sequence[Frame], call: str = "") -> Told:
+    """Say what a stack was for, from its innermost frame to its outermost."""
+    call = call or next((found for one in frames if (found := _call(one))), "")
+    if not call and frames and _KERNEL in frames[0][1]:
+        call = _entered(next((name for name, of in frames if _KERNEL not in of), ""))
+    kind = _kind(frames, call)
+    lock = re.compile(KINDS[LOCK].locks)
+    is_lock = kind == LOCK and any(lock.search(symbol) for symbol, _ in frames)
+    return Told(kind, _where(frames, kind, call), call, is_lock)
+
+
+def _call(frame: Frame) -> str:
+    found = _CALL.match(frame[0])
+    return found[1] if found else ""
+
+
+def _kind(frames: Sequence[Frame], call: str) -> str:
+    names = [symbol if symbol != _UNKNOWN else library for symbol, library in frames]
+    names = [
+        f"{name} {library}" if "ld-" in library else name
+        for name, (_, library) in zip(names, frames, strict=True)
+    ]
+    every = [_matching(name, "anywhere") for name in names]
+    if "looks-up" in every:
+        return "looks-up"
+    for kind in (SENDS, READS):  # whatever the kernel does to send or read a packet
+        at = _pattern(kind, "frames")
+        pairs = zip(names, frames, strict=True)
+        if at and any(at.search(name) for name, (_, of) in pairs if _KERNEL in of):
+            return kind
+    found = next(filter(None, every), None)
+    if found is not None:
+        return found
+    weak, is_own = None, False
+    for name, (symbol, library) in zip(names, frames, strict=True):
+        found = _matching(name, "frames") or _of_line(library, symbol)
+        if found is None and not is_own:
+            found = _matching(name, "loops")
+        if found is not None and not (is_own and found == "event-loop"):
+            return found
+        weak = weak or _matching(name, "weak")
+        if _is_own(symbol, library):
+            is_own = True
+            if library.endswith(".py"):
+                break
+    if call:
+        return CALLS.get(call, OTHER)
+    return weak or OWN
+
+
+def _where(frames: Sequence[Frame], kind: str, call: str) -> str:
+    """Name the place of a stack: its call, or the function of the program, or of a library."""
+    if call:
+        return call
+    for symbol, library in frames:
+        if library.endswith(".py"):
+            if kind != OWN or not _PYTHONS.search(library):
+                return f"{symbol} ({library.rpartition('/')[2]})"
+        elif kind == OWN and _MADE.search(library) and symbol == _UNKNOWN:
+            return "code made while it runs"
+        elif symbol != _UNKNOWN and not symbol.startswith("0x"):
+            return symbol.partition("(")[0] or symbol
+    library = frames[0][1].rpartition("/")[2] if frames else ""
+    return "code made while it runs" if _MADE.search(library) else library
+
+
+# ---- perf ----
+
+_HEAD = re.compile(r"^\s*(.*?)\s+(\d+)/(\d+)\s*:?\s*$")
+_FRAME = re.compile(r"^\s+[0-9a-f]+ (.*) \(([^()]*(?:\([^()]*\))?)\)$")
+_MOST_LINES, _MOST_FRAMES = 1_000_000, 127
+
+
+def of_perf(lines: Iterable[str]) -> dict[int, Sampled]:
+    """Count the samples of each thread that ``perf script`` wrote, all of times with a core."""
+    counts: dict[int, Counter[Told]] = defaultdict(Counter)
+    names: dict[int, tuple[str, int]] = {}
+    for tid, pid, name, frames in _samples(lines):
+        names[tid] = name, pid
+        one = told(frames)
+        if (group := _matching(name, "threads")) is not None:
+            one = dataclasses.replace(one, kind=group)
+        counts[tid][one] += 1
+    return {tid: Sampled(*names[tid], tuple(found.items())) for tid, found in counts.items()}
+
+
+def _samples(lines: Iterable[str]) -> Iterator[tuple[int, int, str, list[Frame]]]:
+    tid, pid, name, frames = 0, 0, "", list[Frame]()
+    for number, line in enumerate(lines):
+        if number > _MOST_LINES:
+            break
+        if (frame := _FRAME.match(line)) is not None:
+            if len(frames) < _MOST_FRAMES:
+                frames.append((frame[1].partition("+0x")[0], frame[2]))
+        elif (head := _HEAD.match(line)) is not None:
+            if frames:
+                yield tid, pid, name, frames
+            tid, pid, name, frames = int(head[3]), int(head[2]), head[1], []
+    if frames:
+        yield tid, pid, name, frames
+
+
+# ---- py-spy ----
+
+_THREAD = re.compile(r"^thread \((?:0x)?(\w+)\)(?:: (.*))?$")
+#: Of the C library, calls by which a thread enters the kernel.
+_ENTERS = re.compile(r"^(?:__GI_+)?(?:libc_|__libc_|__)?(\w+?)(?:64)?(?:@.*)?$")
+_GIL = "pthread_cond_timedwait"
+_LEFT = {"select": "pselect6", "epoll_wait": "epoll_wait", "sleep": "clock_nanosleep"}
+
+
+def of_py_spy(lines: Iterable[str]) -> dict[int, Sampled]:
+    """Count the samples of each thread that py-spy wrote, of times without a core, too."""
+    counts: dict[int, Counter[Told]] = defaultdict(Counter)
+    names: dict[int, str] = {}
+    for line in lines:
+        stack, _, count = line.rpartition(" ")
+        first, *rest = stack.split(";")
+        thread = _THREAD.match(first)
+        if thread is None or not count.isdigit():
+            continue
+        tid = int(thread[1], 10) if thread[1].isdigit() else int(thread[1], 16)
+        names[tid] = thread[2] or ""
+        counts[tid][_python(rest)] += int(count)
+    return {
+        tid: Sampled(names[tid], 0, tuple(found.items()), waits=True)
+        for tid, found in counts.items()
+    }
+
+
+def _python(words: Sequence[str]) -> Told:
+    frames = []
+    for word in reversed(words):
+        found = _LINE.match(word)
+        symbol, file = (found["symbol"], found["file"]) if found else (word, "")
+        frames.append((_UNKNOWN if symbol.startswith("0x") else symbol, file))
+    symbols = [symbol for symbol, _ in frames]
+    if _GIL in symbols and not any("PyThread_acquire" in one for one in symbols):
+        frames.insert(0, ("take_gil", "libpython"))
+    return told(frames, next((call for one in symbols[:3] if (call := _entered(one))), ""))
+
+
+def _entered(symbol: str) -> str:
+    """Return the call by which a function of the C library enters the kernel, if it is one."""
+    found = _ENTERS.match(symbol)
+    name = _LEFT.get(found[1], found[1]) if found else ""
+    return name if name in CALLS or name in WAITS else ""

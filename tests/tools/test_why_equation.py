@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The equation, on observations made by hand: its parts sum, and what mending one gains."""
+
+import dataclasses
+import json
+import re
+from typing import Any
+
+import pytest
+
+from spead_tutorial.results import tables
+from spead_tutorial.tools.why import loops
+from spead_tutorial.tools.why.equation import account
+from spead_tutorial.tools.why.facts import (
+    Call,
+    Caller,
+    Calls,
+    Loop,
+    Packets,
+    Run,
+    Seen,
+    Thread,
+    Waited,
+    Watched,
+    Way,
+)
+from spead_tutorial.tools.why.findings import ROWS, diagnose
+from spead_tutorial.tools.why.loops import BATCHES, BEST, BOTH, LARGER, OFFLOAD, otherwise, way_of
+from spead_tutorial.tools.why.report import as_object, seen_of, text
+from spead_tutorial.tools.why.stacks import KINDS, Sampled, Told
+from support import ROOT
+
+#: A run of a second, in which 100 000 packets were sent: one takes 10 µs.
+SENT, EACH_S = 100_000, 1e-5
+PACKETS = Packets(1000, 1000, 1_400_000, 0, 1400, None)
+SEND = Told("sends", "sendto", "sendto")
+
+
+def thread(tid: int = 1, cpu_s: float = 1.0, **more: Any) -> Thread:
+    usual: dict[str, Any] = {
+        "pid": 1, "name": f"t{tid}", "user_s": cpu_s / 2, "system_s": cpu_s / 2, "runnable_s": 0.0,
+        "voluntary": 1000, "faults": 0, "cpus": (0, 1),
+    }  # fmt: skip
+    return Thread(tid, **usual | more)
+
+
+def watched(its: Thread, *waits: Waited, looks: int = 200) -> Watched:
+    return Watched(its, looks, waits)
+
+
+def sampled(*told: tuple[str, int], tid: int = 1, waits: bool = False) -> Sampled:
+    """The samples of a thread, by kind; a call is of the kind of the call."""
+    made = {"sends": SEND, "lock": Told("waits-for-thread", "futex", "futex", is_lock=True)}
+    its = tuple((made.get(kind, Told(kind, f"f{i}")), n) for i, (kind, n) in enumerate(told))
+    return Sampled(f"t{tid}", 1, its, waits)
+
+
+def loop(changed: str, packet_us: float, packet_bytes: int = 1400, **way: Any) -> Loop:
+    return Loop(changed, Way(packet_bytes, **way), (packet_us * 1e-6,) * 3)
+
+
+AS_IS = loop("", 2.0)
+SINGLE = Calls(1000, 1000, ("sendto",), 1, False, (Caller(1, "t1", 1000, ()),))
+
+
+def seen(*threads: Watched, **more: Any) -> Seen:
+    run: dict[str, Any] = {"looks": 200, "crowded": 0.0, "rates": (1.0,)}
+    run |= {name: more.pop(name) for name in ("crowded", "whole") if name in more}
+    usual: dict[str, Any] = {
+        "program": "my_sender", "language": "", "place": "a lab", "mtu": 9216, "cores": 2,
+        "packets": PACKETS, "calls": SINGLE, "loops": (AS_IS,),
+        "run": Run(1.0, SENT, 1400 * SENT, threads=threads, **run),
+    }  # fmt: skip
+    return Seen(**usual | more)
+
+
+def parts(watched: Seen) -> dict[str, float]:
+    """Return microseconds of a packet by kind, with what the loop needs."""
+    its = account(watched) or pytest.fail("no account")
+    found = {kind: took * 1e6 for kind, took in its.kinds.items()}
+    assert sum(found.values()) + its.loop_s * 1e6 == pytest.approx(its.packet_s * 1e6)
+    return found | {"loop": its.loop_s * 1e6}
+
+
+def kinds(watched: Seen) -> list[str]:
+    return [one.kind for one in diagnose(watched)]
+
+
+# ---- Where the time of a packet goes ----
+
+
+def test_time_with_a_core_is_divided_as_samples_are_and_the_loop_takes_of_sending():
+    its = seen(
+        watched(thread()), sampled={1: sampled(("sends", 50), ("formats", 40), ("logs", 10))}
+    )
+    assert parts(its) == pytest.approx({"loop": 2, "sends": 3, "formats": 4, "logs": 1})
+
+
+def test_without_samples_the_kernels_time_is_divided_by_calls_and_page_faults():
+    calls = Call("sendto", 100, 3e-3, sends=True), Call("write", 100, 1e-3)
+    its = seen(
+        watched(thread(faults=1000)),
+        calls=dataclasses.replace(SINGLE, callers=(Caller(1, "t1", 1000, calls),)),
+        fault_s=1e-4,
+    )
+    assert parts(its) == pytest.approx(
+        {"loop": 2, "sends": 1, "logs": 1, "fresh-memory": 1, "computes": 5}
+    )
+
+
+def test_page_faults_are_taken_from_code_whose_stacks_do_not_show_the_kernel():
+    its = seen(
+        watched(thread(faults=1000)),
+        sampled={1: sampled(("sends", 50), ("computes", 50), waits=True)},
+        fault_s=2e-4,
+    )
+    assert parts(its) == pytest.approx({"loop": 2, "sends": 3, "computes": 3, "fresh-memory": 2})
+
+
+FUTEX = Waited("futex", False, 160, {2: 160})
+SLEEPER = watched(thread(2, 0.01), Waited("clock_nanosleep", True, 198))
+
+
+@pytest.mark.parametrize(
+    ("waits", "others", "sampled_as", "kind"),
+    [
+        # A wait is for what its call is for, and for a time where that has ended it.
+        (Waited("clock_nanosleep", True, 160), (), (), "sleeps"),
+        (Waited("write", False, 160), (), (), "logs"),
+        (Waited("sendto", False, 160), (), (), "waits-for-room"),
+        (Waited("read", False, 160), (), (), "waits-for-input"),
+        (Waited("epoll_wait", False, 160), (), (), "event-loop"),
+        (Waited("wait4", False, 160), (), (), "starts"),
+        # Where another thread computes meanwhile, that is what is slow; where it holds a lock, not.
+        (FUTEX, (watched(thread(2)),), (), "computes"),
+        (FUTEX, (watched(thread(2)),), (("lock", 1),), "waits-for-thread"),
+        # Where nobody runs, it is the hand-over; where the other one sleeps, that.
+        (dataclasses.replace(FUTEX, running={}), (watched(thread(2, 0)),), (), "waits-for-thread"),
+        (dataclasses.replace(FUTEX, running={}, asleep={2: 160}), (SLEEPER,), (), "sleeps"),
+    ],
+)  # fmt: skip
+def test_a_wait_is_for_what_ends_it(
+    waits: Waited, others: tuple[Watched, ...], sampled_as: Any, kind: str
+):
+    samples = {1: sampled(("sends", 9), *sampled_as), 2: sampled(("computes", 9), tid=2)}
+    its = seen(watched(thread(cpu_s=0.2), waits), *others, sampled=samples)
+    found = parts(its)
+    assert found.pop("loop") + found.pop("sends", 0.0) >= 1.8
+    assert found[kind] == pytest.approx(8, rel=0.05)
+
+
+def test_a_wait_that_a_time_has_ended_is_a_sleep_unless_it_is_for_a_lock():
+    waits = Waited("futex", True, 100)
+    slept = dataclasses.replace(
+        SINGLE, callers=(Caller(1, "t1", 1000, (Call("futex", 9, 0.0, timed_out=1.0),)),)
+    )
+    for told, kind in ((sampled(("sends", 9)), "sleeps"),
+                       (sampled(("sends", 9), ("lock", 1)), "waits-for-thread")):  # fmt: skip
+        its = seen(watched(thread(cpu_s=0.5), waits), sampled={1: told}, calls=slept)
+        assert max(parts(its).items(), key=lambda item: item[0] != "loop" and item[1])[0] == kind
+
+
+def test_a_thread_that_could_run_had_no_core_only_where_all_were_taken():
+    waits = Waited("futex", False, 50)
+    late = thread(cpu_s=0.5, runnable_s=0.3)
+    assert parts(seen(watched(late, waits), crowded=1.0))["no-core"] == pytest.approx(3)
+    assert "no-core" not in parts(seen(watched(late, waits)))  # it was woken up slowly
+
+
+def test_of_several_threads_that_send_all_time_counts():
+    lines = [watched(thread(tid)) for tid in (1, 2)]
+    callers = tuple(Caller(tid, f"t{tid}", 500, ()) for tid in (1, 2))
+    found = parts(seen(*lines, calls=dataclasses.replace(SINGLE, callers=callers)))
+    assert sum(found.values()) == pytest.approx(20)
+
+
+def test_threads_that_come_and_go_are_one_and_programs_that_do_are_being_started():
+    brief = [watched(thread(tid, 0.01), looks=1) for tid in range(2, 50)]
+    whole = watched(thread(), Waited("futex", False, 40))
+    samples = {
+        1: sampled(("sends", 10)),
+        9: Sampled("nc", 99, ((Told("computes", "x"), 30), (SEND, 40))),
+    }
+    its = seen(
+        watched(thread(1, 0.0), Waited("wait4", False, 200)), *brief,
+        whole=whole, sampled=samples,
+        calls=dataclasses.replace(SINGLE, callers=(Caller(9, "nc", 1000, ()),)),
+    )  # fmt: skip
+    assert parts(its) == pytest.approx({"loop": 2, "sends": 3, "starts": 3, "waits-for-thread": 2})
+
+
+def test_code_around_a_clock_is_a_wait_and_one_look_at_it_for_a_packet_is_none():
+    spins = seen(
+        watched(thread()), sampled={1: sampled(("sends", 5), ("spins", 20), ("computes", 75))}
+    )
+    looks = seen(
+        watched(thread()), sampled={1: sampled(("sends", 50), ("spins", 5), ("computes", 45))}
+    )
+    assert "computes" not in parts(spins)
+    assert parts(looks)["computes"] == pytest.approx(4.5)
+
+
+# ---- What mending gains ----
+
+
+def test_what_takes_most_gains_most_and_its_range_has_what_it_leaves():
+    its = seen(
+        watched(thread()),
+        sampled={1: sampled(("sends", 2000), ("formats", 6000), ("logs", 2000))},
+    )
+    first, second, *_ = diagnose(its)
+    assert (first.kind, second.kind) == ("formats", "logs")
+    assert first.gain.low < 10 / 4 < first.gain.high < 10 / 2
+    few = seen(watched(thread()), sampled={1: sampled(("sends", 4), ("formats", 12), ("logs", 4))})
+    assert diagnose(few)[0].gain.low < first.gain.low  # as few looks say less
+
+
+def test_a_gain_is_no_larger_than_what_the_loop_leaves():
+    its = seen(watched(thread()), sampled={1: sampled(("sends", 10), ("formats", 9990))})
+    (first, *_) = diagnose(its)
+    assert first.gain.high <= 10 / 2 * 1.001
+
+
+OTHERWISE = (
+    loop(BATCHES, 1.8, messages=64), loop(OFFLOAD, 0.2, packets=64),
+    loop(BOTH, 0.2, packets=64, messages=64), loop(LARGER, 2.2, 9188),
+    loop(BEST, 0.6, 9188, packets=64, messages=64),
+)  # fmt: skip
+
+
+def test_another_way_to_send_gains_what_the_loop_measured_with_the_rest_as_it_is():
+    its = seen(
+        watched(thread()),
+        sampled={1: sampled(("sends", 20), ("computes", 80))},
+        loops=(AS_IS, *OTHERWISE),
+    )
+    found = {one.kind: one.gain for one in diagnose(its)}
+    assert found["call-per-packet"].low == pytest.approx(10 / (10 - 1.8))
+    assert found["small-packets"].low == pytest.approx(10 / (8 + 2.2 * 1400 / 9188))
+    assert found["small-packets"].high == pytest.approx(10 / ((8 + 2.2) * 1400 / 9188), rel=0.01)
+    assert kinds(its)[0] == "computes"
+
+
+def test_what_a_language_cannot_do_is_not_advised():
+    for language, is_advised in (("", True), ("Python", True), ("shell", False), ("Java", False)):
+        its = seen(watched(thread()), language=language, loops=(AS_IS, *OTHERWISE))
+        assert ("call-per-packet" in kinds(its)) is is_advised
+
+
+def test_a_sender_near_the_best_loop_is_told_that_nothing_was_found():
+    samples = {1: sampled(("sends", 60), ("computes", 40))}
+    fast = Packets(1000, 7000, 9000 * 7000, 0, 9000, None)
+    its = seen(
+        watched(thread(cpu_s=0.7)), sampled=samples, packets=fast,
+        loops=(loop("", 0.5, 9000, packets=7), loop(BEST, 0.6, 9188, packets=64)),
+    )  # fmt: skip
+    assert text(its, diagnose(its)).startswith("Nothing found.")
+
+
+def test_threads_that_are_kept_to_one_core_are_told_so():
+    pair = [watched(thread(tid, 0.5, runnable_s=0.5, cpus=(0,))) for tid in (1, 2)]
+    its = seen(*pair, crowded=1.0)
+    assert kinds(its)[0] == "shared-core"
+    assert "shared-core" not in kinds(dataclasses.replace(its, cores=1))
+
+
+# ---- Ways to send ----
+
+
+@pytest.mark.parametrize(
+    ("packets", "calls", "lacks"),
+    [
+        (PACKETS, SINGLE, {LARGER, BATCHES, OFFLOAD, BOTH}),
+        (dataclasses.replace(PACKETS, packet_bytes=9000, payload_bytes=9_000_000), SINGLE,
+         {BATCHES, OFFLOAD, BOTH}),
+        (dataclasses.replace(PACKETS, packets=7000, payload_bytes=63_000_000), SINGLE, set()),
+        (PACKETS, dataclasses.replace(SINGLE, send_calls=20), {LARGER, OFFLOAD}),
+        (dataclasses.replace(PACKETS, packets=250, fragments=750, packet_bytes=32_000), SINGLE,
+         {loops.FITTING}),
+        (PACKETS, dataclasses.replace(SINGLE, pieces=1000), {LARGER, BATCHES, loops.GATHERED}),
+        (PACKETS, dataclasses.replace(SINGLE, unconnected=True),
+         {LARGER, BATCHES, OFFLOAD, BOTH, loops.CONNECTED}),
+        (dataclasses.replace(PACKETS, packets=3), SINGLE, set()),
+    ],
+)  # fmt: skip
+def test_what_a_sender_does_not_do_yet_is_tried(packets: Packets, calls: Calls, lacks: set[str]):
+    assert set(otherwise(way_of(packets, calls), packets, 9188)) - {BEST} == lacks
+
+
+# ---- The report ----
+
+SLOW = seen(
+    watched(thread(cpu_s=0.8, runnable_s=0.1), Waited("clock_nanosleep", True, 20)),
+    sampled={1: sampled(("sends", 200), ("formats", 500), ("logs", 90), ("copies", 10))},
+    loops=(AS_IS, *OTHERWISE),
+    crowded=1.0,
+)
+
+
+def whole(words: str) -> str:
+    """Text without its breaks of lines."""
+    return " ".join(words.split())
+
+
+def test_the_report_says_what_to_mend_then_the_equation_and_fits_80_columns():
+    words = text(SLOW, diagnose(SLOW))
+    assert max(map(len, words.splitlines())) <= 80
+    assert "\x1b" not in words
+    said = whole(words)
+    assert re.match(
+        r"Mend first: it formats and encodes \(f1\); without that, [\d.]+ to [\d.]+ times as fast\."
+        r" my_sender sends 140 MB/s to a lab\. A packet of 1400 bytes takes 10 µs here; a bare loop"
+        r" that does the same needs 2 µs, in batches 1.8 µs, with offload 0.2 µs, .* Of the other"
+        r" 8 µs, 62.5 % are formatting and encoding,",
+        said,
+    )
+    assert re.search(r"█+▒+▓+", words)
+    assert "1. It formats and encodes (f1): 5 µs of a packet. Check: Write binary numbers" in said
+    assert "Chapter 4, Measure it. Mended, " in said
+    assert "What gains less: it copies its data (" in said
+
+
+@pytest.mark.parametrize(
+    ("its", "words"),
+    [
+        (dataclasses.replace(SLOW, unseen=("It was dark.",)), "It was dark. Mend first:"),
+        (seen(watched(thread(cpu_s=0.4, runnable_s=0.6)), crowded=1.0), "measure again on a quiet"),
+        (seen(), "Nothing found."),
+    ],
+)
+def test_the_report_says_what_it_could_not_see(its: Seen, words: str):
+    assert words in whole(text(its, diagnose(its)))
+
+
+def test_names_of_strangers_do_no_harm():
+    bad = Sampled("bad\x1b[2J\nname", 1, ((Told("formats", "evil\x1b[2J\n"), 9), (SEND, 1)))
+    its = seen(watched(thread()), sampled={1: bad})
+    assert "\x1b" not in text(its, diagnose(its))
+
+
+def test_a_terminal_that_is_narrow_and_has_colours_gets_both(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tables, "_terminal", lambda: 50)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    words = text(SLOW, diagnose(SLOW))
+    assert "\x1b[92m" in words
+    assert max(map(len, re.sub(r"\x1b\[[\d;]*m", "", words).splitlines())) <= 50
+
+
+@pytest.mark.parametrize("its", [SLOW, seen()])
+def test_json_has_all_and_can_be_read_back(its: Seen):
+    made = json.loads(json.dumps(as_object(its, diagnose(its))))
+    assert seen_of(made) == its
+    if made["account"]:
+        assert made["findings"][0]["gain"]["low"] <= made["findings"][0]["gain"]["high"]
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_every_finding_is_in_the_page_with_its_chapter(kind: str):
+    page = (ROOT / "docs" / "how-to" / "why.md").read_text()
+    rows = [line for line in page.splitlines() if f"`{kind}`" in line]
+    assert any(
+        f"/{ROWS[kind].chapter}-" in row or f"/{ROWS[kind].receivers}-" in row for row in rows
+    )
+
+
+def test_every_kind_of_time_can_be_mended_or_is_no_fault():
+    assert set(KINDS) - set(ROWS) == {"no-core", "waits-for-packets"}
