@@ -125,7 +125,7 @@ packages: setup ## the source package and this machine's wheel, into build/packa
 test-oldest: packages ## the wheel beside the oldest of what it asks for: from the network, for Python 3.11 and 3.12
 	$(BIN)/python -m venv --clear $(BUILD)/oldest
 	$(BUILD)/oldest/bin/pip install --quiet --disable-pip-version-check $(BUILD)/packages/*.whl \
-	  $$(sed -n '/^dependencies/,/^]/s/.*"\(.*\)>=\(.*\)",/\1==\2/p' pyproject.toml)
+	  $$(sed -n '/^dependencies/,/^]/s/.*"\([^>]*\)>=\([^;"]*\).*",/\1==\2/p' pyproject.toml)
 	$(BUILD)/oldest/bin/spead-tutorial run 3
 	$(BUILD)/oldest/bin/spead-tutorial tour --tiny --output $(BUILD)/oldest/tour
 

@@ -105,7 +105,7 @@ def test_it_sends_what_the_programs_send_and_prints_json(receiver, here, flags, 
         (["not a host", "8888"], 1, "no address is known"),
         (["-c", "0,1023", "127.0.0.1", "8888"], 1, "on core 1023"),
         (["-c", "0", "127.0.0.1", "8888"], 1, "must be two cores, such as 0,1, not '0'"),
-        (["-n", "0", "127.0.0.1", "8888"], 2, "0 is not in the range"),
+        (["-n", "0", "127.0.0.1", "8888"], 2, "it must be a whole number from 1 to"),
         (["127.0.0.1"], 2, "Missing argument 'PORT'"),
     ],
 )

@@ -143,7 +143,7 @@ def test_a_lab_may_have_a_second_machine_and_packets_may_be_lost_on_the_way(clos
     ("what", "how", "words"),
     [
         (["6"], {"heap_size": 1 << 20}, "no option -H"),
-        (["7"], {}, "no chapter"),
+        (["7"], {}, "chapter 7 receives"),
         (["6", "rust"], {}, "no language"),
         (["6"], {"listener": "deaf"}, "no listener"),
     ],

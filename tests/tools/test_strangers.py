@@ -78,7 +78,6 @@ def test_files_may_be_called_anything(here, elsewhere):
     for path in (f"{NAME}.pcap", f"{NAME}.none", f"{NAME}/x"):
         check_harmless(here("recv", path))
         check_harmless(here("tour", "--from-record", "--output", path))
-        check_harmless(here("why", "--picture", f"{path}/x.svg", "--", "true"))
         check_harmless(here("notebook", "--folder", path))
 
 
