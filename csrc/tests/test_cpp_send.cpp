@@ -237,7 +237,7 @@ TEST(an_error_has_status_errno_and_text_of_c)
     CHECK_THROWS(SPT_ERR_ARGUMENT, "", spt::heap({41, 0}));
 
     /* Nobody may send to all there are without asking to. */
-    spt::udp_stream stream(spt::no_thread, {{"255.255.255.255", 9}});
+    spt::udp_stream stream(spt::no_thread, {{"127.255.255.255", 9}});
     const std::vector<std::int8_t> values(100);
     const spt::heap heap({spt::array(0x1000, "values", "", values)});
     const spt::failure refused = thrown([&] { stream.send(heap); });

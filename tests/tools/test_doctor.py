@@ -142,10 +142,10 @@ def test_what_the_kernel_does_not_offer_to_sockets_is_a_warning(monkeypatch):
         monkeypatch.setattr(doctor, name, 9999)
     found = findings()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        found["nowhere"] = doctor._way("packets, loopback", sock, "255.255.255.255")
+        found["nowhere"] = doctor._way("packets, loopback", sock, "127.255.255.255")
     for name in ("UDP GSO", "zero-copy"):
         assert found[name].value == "not offered (Protocol not available)"
-    assert found["nowhere"].value == "no way to 255.255.255.255 (Permission denied)"
+    assert found["nowhere"].value == "no way to 127.255.255.255 (Permission denied)"
     for name in ("UDP GSO", "zero-copy", "nowhere"):
         assert found[name].state == "warn"
         assert found[name].mend is not None
