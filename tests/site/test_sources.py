@@ -48,6 +48,30 @@ def name(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
+# ---- Commands ----
+
+_OURS = re.compile(
+    r"(?<![\w./-])(spead-tutorial [a-z]|python (-m bench|docs/|spead_tutorial/|\$\())"
+)
+_ACTIVATES = "/bin/activate"
+
+
+def shells(path: Path) -> Iterator[list[str]]:
+    """The lines of each block of commands on a page."""
+    for block in re.findall(r"(?ms)^ *```sh\n(.*?)^ *```$", path.read_text()):
+        yield block.splitlines()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_commands_work_as_they_are_typed_by_a_reader_who_begins_at_their_page(path):
+    lines = list(itertools.chain.from_iterable(shells(path)))
+    first = next((i for i, line in enumerate(lines) if _OURS.search(line)), None)
+    if first is None:
+        return
+    is_elsewhere = "tutorial" not in path.parts and "pip install" in path.read_text()
+    assert is_elsewhere or any(_ACTIVATES in line for line in lines[:first])
+
+
 # ---- Listings ----
 
 
