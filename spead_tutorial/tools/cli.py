@@ -12,7 +12,7 @@ import spead_tutorial
 from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS, find_program
 from spead_tutorial.measure import programs
 from spead_tutorial.tools.check import check
-from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, finish
+from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, as_typed, finish
 from spead_tutorial.tools.doctor import doctor
 from spead_tutorial.tools.lab import lab, sink
 from spead_tutorial.tools.notebooks import notebook
@@ -63,7 +63,7 @@ def chapters(as_json: bool) -> int:
         flags = " ".join(("--from", *receiver.flags))
         click.echo(f"{receiver.number:>2}  {receiver.name:24} {flags:12} {receiver.change}")
     languages = f"{', '.join(there[:-1])} and {there[-1]}"
-    click.echo(f"\nEach is there in {languages}. Run one: spead-tutorial run 10")
+    click.echo(as_typed(f"\nEach is there in {languages}. Run one: spead-tutorial run 10"))
     return 0
 
 

@@ -14,6 +14,9 @@ import functools
 import io
 import math
 import os
+import re
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,8 +32,11 @@ from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import RecordError
 from spead_tutorial.results.tables import plain
 
+_COMMAND = "spead-tutorial"
 _FAILED, _WRONG = 1, 2
 #: What is written in the place of characters that a stream has not.
+#: Where a command of ours begins, or a Python that has to have the package.
+_COMMANDS = re.compile(r"(?<![\w./-])(?=spead-tutorial [a-z-]|python (?:-m bench|\$\(|\S+\.py))")
 _OTHER_WORDS = {"→": "->", "—": "-", "\N{EN DASH}": "-", "✓": "y", "✗": "N", "⁶": "^6", "⁹": "^9",
                 "…": "...", "µ": "u", "·": "-"}  # fmt: skip
 _ASCII = "plain_ascii"
@@ -96,7 +102,37 @@ def parsed(parse: Callable[[str], _T]) -> Callable[[str], _T]:
 LANGUAGE = parsed(find_language)
 
 
-# ---- Sentences ----
+# ---- Sentences, and what is to be typed ----
+
+
+def as_typed(text: str) -> str:
+    """Write commands in a text as they have to be typed: with the folder that the shell needs."""
+    folder = _folder()
+    if not folder:
+        return text
+    before = f"{shlex.quote(folder)}/"
+    return _COMMANDS.sub(before, text)
+
+
+def _folder() -> str:
+    """Return the folder that was typed for this command, or none where its name alone was."""
+    program = sys.argv[0]
+    if os.path.basename(program) == "__main__.py":  # python -m bench
+        program = sys.orig_argv[0]
+    elif os.path.basename(program) != _COMMAND:
+        return ""
+    folder, found = os.path.dirname(program), shutil.which(os.path.basename(program))
+    with contextlib.suppress(OSError):
+        if found is not None and os.path.samefile(os.path.dirname(found), folder):
+            return ""
+    return folder
+
+
+class _Help(click.HelpFormatter):
+    """Help, whose examples and usage can be typed."""
+
+    def getvalue(self) -> str:
+        return as_typed(super().getvalue())
 
 
 def worded(template: Path, **names: Any) -> Any:
@@ -156,8 +192,12 @@ def _plain_ascii(name: str) -> codecs.CodecInfo | None:
 # ---- From beginning to end ----
 
 
-def _say(name: str, message: str) -> None:
-    click.echo(f"{name}: {plain(' '.join(message.split()))}", err=True)
+def _say(name: str, message: str, *ways: str) -> None:
+    """Say what went wrong in a line, and in others what can be done."""
+    words = plain(" ".join(message.split()))
+    click.echo(as_typed(f"{name}: {words}{':' * bool(ways)}"), err=True)
+    for way in ways:
+        click.echo(as_typed(f"    {plain(way)}"), err=True)
 
 
 def _path(command: click.Command, name: str, arguments: Sequence[str] | None) -> str:
@@ -185,6 +225,7 @@ def _forget_what_cannot_be_written() -> None:
 def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
     """Run a command line and return the exit status; what goes wrong is one line on stderr."""
     _prepare_streams()
+    click.Context.formatter_class = _Help
     try:
         status = command.main(arguments, prog_name=name, standalone_mode=False)
         if sys.stdout is not None:

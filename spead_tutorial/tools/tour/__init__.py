@@ -23,11 +23,12 @@ from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.case import take as take_case
 from spead_tutorial.measure.delivery import Delivery, deliver, receiving_lab
 from spead_tutorial.measure.machine import header
-from spead_tutorial.measure.place import Device, Loopback, Place
+from spead_tutorial.measure.place import Device, Loopback, Place, over_loopback
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.records import OURS, RecordError, Recording, Sample, Sent, locked, read
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.results.tables import filled, plain
+from spead_tutorial.tools.command_line import as_typed
 from spead_tutorial.tools.progress import Steps
 from spead_tutorial.tools.tour import rows
 
@@ -45,6 +46,17 @@ _RECEIVER, _SENDER = "7", "6"
 _BITS_PER_S = 800_000_000
 _FEW_HEAPS, _USUAL_HEAPS = 4, 100  # of 1 MiB: about a second
 _FIRST_VALUES = 3
+#: What is to be tried next, in labs, and where there are none.
+_TRY = (
+    "spead-tutorial run 10 --lang c -n 524288 -H 8192",
+    "spead-tutorial run 7 --from 6 --rate 500 -n 2000",
+    "spead-tutorial chapters",
+)
+_TRY_WITHOUT = (
+    "spead-tutorial run 10 --lang c -n 524288 -H 8192 --host 127.0.0.1 --port 8888",
+    "spead-tutorial doctor",
+    "spead-tutorial chapters",
+)
 _NO_ARRIVALS = "Without data that arrives: without a lab, losses are not counted."
 
 
@@ -246,9 +258,8 @@ def _show(recording: Recording, output: Path) -> int:
     for path in (page, *pictures, output / RECORDS):
         click.echo(plain(f"  {path}"))
     click.echo("and try")
-    click.echo("  spead-tutorial run 10 --lang c -n 524288 -H 8192")
-    click.echo("  spead-tutorial run 7 --from 6 --rate 500 -n 2000")
-    click.echo("  spead-tutorial chapters")
+    for words in _TRY if not over_loopback(recording.header.lab) else _TRY_WITHOUT:
+        click.echo(as_typed(f"  {words}"))
     failures = {one.row.failure for one in found} | {one.failure for one in arrived}
     failures.discard(None)
     for failure in sorted(map(str, failures)):

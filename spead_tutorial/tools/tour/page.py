@@ -16,6 +16,7 @@ from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.results.units import size
+from spead_tutorial.tools.command_line import as_typed
 from spead_tutorial.tools.tour import rows
 
 _ROLES = ("python", "c")  # as the template has it, languages in small letters
@@ -66,8 +67,15 @@ def page(
         notes=rows.notes(recording),
         size=size,
         caches=", ".join(f"{name} {size(of)}" for name, of in caches.items()),
+        again=_again(),
         around={path: words for path, words in _AROUND.items() if (folder / path).exists()},
     )
+
+
+def _again() -> str:
+    """Return what does the tour again, as `make tour` typed it; a page names no folder of ours."""
+    plain, typed = "spead-tutorial tour", as_typed("spead-tutorial tour")
+    return plain if typed.lstrip("'").startswith("/") else typed
 
 
 def _seen(value: object) -> object:
