@@ -10,6 +10,7 @@ from spead_tutorial_run import how_it_ended
 import argparse
 import codecs
 import contextlib
+import errno
 import functools
 import io
 import math
@@ -154,9 +155,14 @@ def worded(template: Path, **names: Any) -> Any:
 def _prepare_streams() -> None:
     """Let a command write what it has to say, and start programs."""
     open_missing()
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+    # Results that cannot be written are an error, as they are where a disk is full.
+    for name, mode, flags in (
+        ("stdin", "r", os.O_RDONLY),
+        ("stdout", "w", os.O_RDONLY),
+        ("stderr", "w", os.O_WRONLY),
+    ):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 (for good)
+            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
     codecs.register_error("other words", _in_other_words)
     codecs.register(_plain_ascii)
     for stream in (sys.stdout, sys.stderr):
@@ -242,6 +248,8 @@ def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -
         return _FAILED
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
+        if error.errno == errno.EBADF and sys.__stdout__ is None:
+            place = "standard output is closed (>/dev/null throws away what is said): "
         _say(name, f"{place}{error.strerror or error}")
         _forget_what_cannot_be_written()
         return _FAILED

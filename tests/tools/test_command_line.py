@@ -17,7 +17,7 @@ from support.bench import write
 from support.labs import needs_lab
 from support.needs import need
 from support.tours import recorded
-from support.typed import COMMAND, PIPES, Typed, run
+from support.typed import COMMAND, PIPES, Typed, run, typed
 
 CLOSE = {0: "0<&-", 1: "1>&-", 2: "2>&-"}
 CLOSED = [some for n in (1, 2, 3) for some in itertools.combinations(CLOSE, n)]
@@ -55,11 +55,46 @@ def test_a_command_in_a_lab_has_nothing_in_place_of_a_stream_that_is_missing(els
 
 @needs_lab
 @without((0, 1, 2), (0, 2))
-def test_run_works_without_a_stream(closed):
+def test_run_works_without_a_stream_but_for_the_one_that_has_its_result(closed):
     done = start_without(closed, COMMAND, "run", "6", "--lang", "c", "-n", "3", "--json")
-    assert (done.returncode, done.stderr) == (0, "")
     if 1 not in closed:
+        assert (done.returncode, done.stderr) == (0, "")
         assert json.loads(done.stdout)["accounted"] is True
+        return
+    assert (done.returncode, done.stdout) == (1, "")
+    if 2 not in closed:
+        assert done.stderr.startswith("spead-tutorial: standard output is closed (")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "doctor",
+        "doctor --json",
+        "chapters",
+        "path 10",
+        "check 8 --skeleton",
+        "lab status",
+        "recv 127.0.0.9:8888 --silence 0.1",
+        "timeline 127.0.0.1 8888 -n 2",
+        "--version",
+        "run --help",
+    ],
+)
+def test_without_standard_output_what_has_to_be_said_is_a_failure_in_one_line(words):
+    done = start_without((1,), COMMAND, *words.split())
+    assert done.returncode == 1
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("spead-tutorial: standard output is closed (")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("words", ["run 99", "lab --in none -- true"])
+def test_without_standard_output_what_goes_wrong_is_said_as_with_it(words):
+    done = start_without((1,), COMMAND, *words.split())
+    assert (done.returncode, done.stdout, done.stderr) == (
+        (again := typed(*words.split())).returncode, "", again.stderr,
+    )  # fmt: skip
 
 
 @needs_lab
