@@ -92,7 +92,7 @@ def why_no_link(bits_per_s: int) -> str | None:
         with Lab() as lab, lab.limited(bits_per_s):
             return None
     except LabError as error:
-        return str(error)
+        return error.summary
 
 
 def _zero_copy() -> bool:

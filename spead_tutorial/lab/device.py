@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a lab's device is called, what makes one by hand, and why there may be none."""
 
+import errno
 import gzip
 import os
 import re
@@ -85,7 +86,21 @@ def _text(path: Path) -> str:
 
 
 class LabError(RuntimeError):
-    """A lab could not do what was asked; the text says what, and what to do about it."""
+    """A lab could not do what was asked; the text says what, and what to do about it.
+
+    Where several things can be done, each is a line of its own, after the one that says what.
+    """
+
+    @property
+    def summary(self) -> str:
+        """What could not be done, in one line."""
+        return str(self).partition("\n")[0]
+
+
+def instead(error: LabError, *ways: str) -> LabError:
+    """Return an error with what can be done without a lab, which comes first."""
+    what, *others = str(error).split("\n")
+    return LabError("\n".join([what, *ways, *others]))
 
 
 class RefusedError(LabError):
@@ -116,11 +131,16 @@ class RefusedError(LabError):
                 " (as root: modprobe dummy)"
             )
         what = "a network namespace" if self.what == "namespace" else "a device in its namespace"
-        return f"the system forbids this user {what} ({why}): {_remedy()}"
+        cause, ways = _cause_and_ways(self.number)
+        return "\n".join([f"the system forbids this user {what} ({cause})", *ways, BY_HAND])
 
 
-def _remedy() -> str:
-    by_hand = "or, as root, type: " + " && ".join(root_commands())
+#: What root can always do; `doctor` is what prints it.
+BY_HAND = "as root, make its device by hand: spead-tutorial doctor prints how"
+
+
+def _cause_and_ways(number: int) -> tuple[str, tuple[str, ...]]:
+    """Return why there can be no namespace, and what allows it, a line each."""
     for name, forbidding, allowing in (
         ("kernel/unprivileged_userns_clone", "0", 1),
         ("kernel/apparmor_restrict_unprivileged_userns", "1", 0),
@@ -128,10 +148,14 @@ def _remedy() -> str:
         ("user/max_net_namespaces", "0", 10000),
     ):
         if _text(Path("/proc/sys", name)).strip() == forbidding:
-            switch = f"sysctl -w {name.replace('/', '.')}={allowing}"
-            return f"allow it (as root: {switch}), {by_hand}"
-    return (
-        "in a container, start it with --cap-add SYS_ADMIN --cap-add NET_ADMIN or a seccomp profile"
-        " that allows unshare; enter a chroot's folder by pivot_root, as bwrap and containers do;"
-        f" or be root, {by_hand}"
+            switch = name.replace("/", ".")
+            ways = (f"as root, allow it until the next boot: sysctl -w {switch}={allowing}",)
+            return f"{switch} is {forbidding}", ways
+    # What the kernel calls so has nothing to do with disks.
+    is_limit = number in (errno.ENOSPC, errno.EUSERS)
+    return "a limit on namespaces is reached" if is_limit else os.strerror(number), (
+        "in a container, start it with: --cap-add SYS_ADMIN --cap-add NET_ADMIN",
+        "or with a seccomp profile that allows unshare: --security-opt seccomp=unconfined",
+        "in a chroot, enter its folder by pivot_root, as bwrap and containers do",
+        "or be root",
     )

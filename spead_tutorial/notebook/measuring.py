@@ -76,7 +76,7 @@ def open_place(*, loopback: bool = LOOPBACK, receiver: bool = False) -> Place:
     try:
         lab = None if loopback else make_lab()
     except LabError as error:
-        print(f"There is no lab here: {error}.")
+        print(f"There is no lab here: {error.summary}.")
         print("All that a lab needs is looked at by: spead-tutorial doctor")
     if lab is not None:
         where = "its second machine" if two else "dummy1"
@@ -233,7 +233,7 @@ def _take(place: Place, run: Run, step: Step) -> Sample:
         where = place if place.is_lab else place.listening("fast")
         return take(where, step, timeout=_TIMEOUT_S)
     except LabError as error:
-        raise NotebookError(f"{run}: {anonymous(str(error))}") from None
+        raise NotebookError(f"{run}: {anonymous(error.summary)}") from None
 
 
 def record(

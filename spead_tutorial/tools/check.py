@@ -16,6 +16,7 @@ from spead_tutorial.chapters.catalogue import ReceiverExercise, SenderExercise
 from spead_tutorial.check import arriving, comparison, trying
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
 from spead_tutorial.lab import KINDS, Lab
+from spead_tutorial.lab.device import RefusedError, instead
 from spead_tutorial.measure import search
 from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM
 from spead_tutorial.measure.baselines import CEILING
@@ -94,10 +95,10 @@ def check(
         made = program.resolve()
         if program.suffix == ".c":
             made = trying.compiled(made, Path(folder))
-        if isinstance(exercise, ReceiverExercise):
-            wrong = arriving.fault(exercise, made)
-        else:
-            wrong = trying.fault(exercise, made)
+        try:
+            wrong = _fault(exercise, made)
+        except RefusedError as error:
+            raise instead(error, *_over_loopback(program, receives=receives)) from None
         if wrong is None and not as_json:
             does = "receives all that was sent" if receives else "sends what it should"
             click.echo(plain(f"{program.name} {does}."))
@@ -114,6 +115,25 @@ def check(
     elif why is not None and not as_json:
         click.echo(why)
     return 0
+
+
+def _fault(exercise: _Any, made: Path) -> str | None:
+    if isinstance(exercise, ReceiverExercise):
+        return arriving.fault(exercise, made)
+    return trying.fault(exercise, made)
+
+
+def _over_loopback(program: Path, *, receives: bool) -> tuple[str, str]:
+    """Say what shows something of a program without a lab."""
+    start = f"python {program}" if program.suffix == ".py" else "your program"
+    both = f"{start} 127.0.0.1:8888", "spead-tutorial run 6 --host 127.0.0.1 --port 8888"
+    if not receives:
+        both = "spead-tutorial recv 127.0.0.1:8888", f"{start} 127.0.0.1 8888"
+    first, second = both
+    return (
+        f"without root, not checked, over loopback, in one terminal: {first}",
+        f"and then in another: {second}",
+    )
 
 
 def _not_measured(exercise: _Any) -> str | None:

@@ -243,7 +243,10 @@ def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -
     except click.ClickException as error:
         _say(name, error.format_message())
         return _FAILED
-    except (LabError, ProgramError, RecordError) as error:
+    except LabError as error:
+        _say(name, *str(error).split("\n"))
+        return _FAILED
+    except (ProgramError, RecordError) as error:
         _say(name, str(error))
         return _FAILED
     except OSError as error:

@@ -17,14 +17,24 @@ import resource
 import shutil
 import socket
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
 
 from spead_tutorial._shown import shown
 from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
-from spead_tutorial.lab import Lab, LabError, LabProbe, probe, root_commands, sink_path
+from spead_tutorial.lab import (
+    ADDRESS,
+    PORT,
+    Lab,
+    LabError,
+    LabProbe,
+    probe,
+    root_commands,
+    sink_path,
+)
+from spead_tutorial.lab.device import BY_HAND
 from spead_tutorial.measure.machine import (
     build_fact,
     machine_facts,
@@ -34,8 +44,11 @@ from spead_tutorial.measure.machine import (
 )
 from spead_tutorial.measure.programs import ProgramError, built, program
 from spead_tutorial.results import units
+from spead_tutorial.tools.command_line import as_typed
 
 UNKNOWN = "unknown"
+_OVER_LOOPBACK = "without root, over loopback: spead-tutorial run 10 --host 127.0.0.1 --port 8888"
+_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}
 _UDP_SEGMENT, _SO_ZEROCOPY, _IP_MTU = 103, 60, 14
 _WANTED_BUFFER = 1 << 20
@@ -50,6 +63,9 @@ _TOOLS = (
     ("pkg-config", "pkg-config", "check compiles no sender in C"),
     ("git", "git", "records name no revision of a clone"),
 )
+#: What rates do not depend on.
+_NOT_OF_RATES = {"receiver", "programs", "hardware counters", "compiler", "pictures",
+                 *(tool for tool, *_ in _TOOLS)}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,13 +102,20 @@ def _lab(offer: LabProbe) -> Iterator[Check]:
     if offer.reason is None:
         yield Check("lab", "ok", f"{offer.kinds[0]} (offered: {', '.join(offer.kinds)})")
     else:
-        why = offer.reason.partition(", or, as root, type:")[0]
-        yield Check("lab", "fail", why, f"or, as root: {' && '.join(root_commands())}")
+        why, *ways = offer.reason.split("\n")
+        ways = [_OVER_LOOPBACK, *(way for way in ways if way != BY_HAND)]
+        yield Check("lab", "fail", why, "\n".join([*ways, *_by_hand()]))
     how = "in user namespaces, without root" if offer.rootless else "with this user's privileges"
     if offer.namespaces:
         yield Check("namespaces", "ok", how)
     else:
         yield Check("namespaces", "fail", "this user may have none", "see the line above")
+
+
+def _by_hand() -> list[str]:
+    """Say how root makes the device, and how programs reach it then."""
+    then = f"as root, make its device by hand (programs then take --host {ADDRESS} --port {PORT}):"
+    return [then, *(f"    {command}" for command in root_commands())]
 
 
 def _receiver(offer: LabProbe) -> Check:
@@ -284,6 +307,31 @@ def _software() -> Iterator[Check]:
         yield _found("pictures", "matplotlib and pandas are here")
 
 
+def verdict(findings: Sequence[Check]) -> str:
+    """Say in a sentence what all of it comes to."""
+    failed = {finding.name for finding in findings if finding.state == "fail"}
+    if "programs" in failed:
+        return "Not all chapters run here: some of their programs are missing."
+    if failed:
+        return "There can be no lab here; chapters that send run over loopback, as said above."
+    warned = [finding.name for finding in findings if finding.state == "warn"]
+    n_others = sum(name in _NOT_OF_RATES for name in warned)
+    n_of_rates = len(warned) - n_others
+    varies = "nothing was found that makes"
+    if n_of_rates:
+        varies = f"{_counted(n_of_rates)} may make"
+    more = ""
+    if n_others:
+        has = "is" if n_others == 1 else "are"
+        more = f"; {_counted(n_others)} {has} missing that other commands use"
+    return f"All chapters run here; {varies} rates vary{more}."
+
+
+def _counted(n: int) -> str:
+    word = _NUMBERS[n] if n < len(_NUMBERS) else str(n)
+    return f"{word} thing{'s' * (n != 1)}"
+
+
 # ---- The command ----
 
 
@@ -303,8 +351,9 @@ def doctor(as_json: bool) -> int:
             mark, colour = _MARKS[finding.state]
             value = shown(finding.value)
             click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {value}")
-            if finding.mend is not None:
-                click.echo(f"{'':24} → {shown(finding.mend)}")
+            for line in (finding.mend or "").splitlines():
+                begin = "  " if line.startswith(" ") else "→ "
+                click.echo(as_typed(f"{'':25}{begin}{shown(line)}"))
     works = all(finding.state != "fail" for finding in findings)
     if as_json:
         facts = {
@@ -312,10 +361,9 @@ def doctor(as_json: bool) -> int:
             "machine": machine_facts(),
             "versions": versions(),
             "works": works,
+            "verdict": verdict(findings),
         }
         click.echo(json.dumps(facts, indent=2))
-    elif not works:
-        click.echo("\nWhere root made the device by hand, programs reach it with")
-        click.echo("--host 192.168.31.2 --port 8888. Without root, over loopback:")
-        click.echo("spead-tutorial run 10 --host 127.0.0.1 --port 8888")
+    else:
+        click.echo(as_typed(f"\n{verdict(findings)}"))
     return 0 if works else 1

@@ -5,13 +5,15 @@ from spead_tutorial_run import how_it_ended
 
 import contextlib
 import os
+import shlex
 import signal
 import sys
 
 import click
 
 from spead_tutorial._shown import shown
-from spead_tutorial.lab import KINDS, Lab, LabProcess, sink_path
+from spead_tutorial.lab import ADDRESS, KINDS, Lab, LabError, LabProcess, sink_path
+from spead_tutorial.lab.device import instead
 from spead_tutorial.lab.process import end_interrupted
 
 
@@ -39,7 +41,12 @@ def lab(kind: str | None, receiver: bool, command: tuple[str, ...]) -> int:
     """
     if receiver and kind is not None:
         raise click.UsageError("--receiver is by loopback, without --kind")
-    with Lab("loopback" if receiver else kind, receiver=receiver) as place:
+    try:
+        made = Lab("loopback" if receiver else kind, receiver=receiver)
+    except LabError as error:
+        words = [word.replace(ADDRESS, "127.0.0.1") for word in command]
+        raise instead(error, f"without root, send over loopback: {shlex.join(words)}") from None
+    with made as place:
         try:
             process = place.popen(command)
         except OSError as error:

@@ -3,6 +3,7 @@
 
 import contextlib
 import json
+import shlex
 import types
 from typing import Any
 
@@ -10,6 +11,7 @@ import click
 
 from spead_tutorial._shown import shown_lines
 from spead_tutorial.chapters.catalogue import (
+    STEPS,
     SWITCHES,
     Chapter,
     Receiver,
@@ -17,6 +19,7 @@ from spead_tutorial.chapters.catalogue import (
     find_program,
 )
 from spead_tutorial.lab import KINDS, Lab, LabError
+from spead_tutorial.lab.device import instead
 from spead_tutorial.measure import delivery, programs
 from spead_tutorial.measure.place import Device, Host
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
@@ -142,7 +145,7 @@ def _send(asked: _Asked, chapter: Chapter) -> str | None:
         place: Device | Host
         share = None
         if to is None:
-            here = stack.enter_context(_lab(chapter, asked.kind))
+            here = stack.enter_context(_lab(asked, chapter))
             place = Device(here, link)
             share = progress.share_sent(here, chapter, asked.options)
         else:
@@ -172,16 +175,35 @@ def _link(asked: _Asked, sender: Chapter) -> int | None:
     return round(8e6 * float(asked.rate))
 
 
-def _lab(chapter: Chapter, kind: str | None) -> Lab:
+def _lab(asked: _Asked, chapter: Chapter) -> Lab:
     """Make a lab; where there can be none, say what works without."""
     try:
-        return Lab(kind)
+        return Lab(asked.kind)
     except LabError as error:
-        if not chapter.takes_destination:
-            raise
-        raise LabError(
-            f"{error}; or send over loopback, which takes no root: --host 127.0.0.1 --port 8888"
-        ) from None
+        send = _over_loopback(asked, chapter, asked.lang)
+        raise instead(error, f"without root, over loopback: {send}") from None
+
+
+def _over_loopback(asked: _Asked, sender: Chapter, language: str) -> str:
+    """Return what sends the same without a lab."""
+    if not sender.takes_destination:
+        return _started(sender, language)
+    words = [_typed(sender), *_in(language), *asked.options.arguments(sender)]
+    return f"spead-tutorial run {shlex.join(words)} --host 127.0.0.1 --port 8888"
+
+
+def _started(program: Chapter | Receiver, language: str) -> str:
+    """Return what starts a program by itself."""
+    path = f"$(spead-tutorial path {shlex.join([_typed(program), *_in(language)])})"
+    return f"python {path}" if language == "python" else path
+
+
+def _typed(program: Chapter | Receiver) -> str:
+    return program.name if program in STEPS else str(program.number)
+
+
+def _in(language: str) -> list[str]:
+    return [] if language == "python" else ["--lang", language]
 
 
 # ---- One that receives, and one that sends to it ----
@@ -192,8 +214,8 @@ def _receive(asked: _Asked, receiver: Receiver) -> str | None:
     sender = asked.sender or find_chapter("2")
     languages = asked.lang, asked.from_lang or asked.lang
     to_receiver = _to_receiver(asked, receiver, sender, languages[1])
-    far, link = sender.takes_destination, _link(asked, sender)  # can it send to another machine
-    with Lab(receiver=far) as here:
+    link = _link(asked, sender)
+    with _lab_of_both(asked, receiver, sender, languages) as here:
         done = delivery.deliver(
             here, receiver, sender, languages, asked.options, to_receiver=to_receiver,
             as_json=asked.as_json, show=None if asked.as_json else _show_line,
@@ -211,6 +233,24 @@ def _receive(asked: _Asked, receiver: Receiver) -> str | None:
     elif done.accounting is not None:
         click.echo(f"proof: {done.accounting.text}")
     return done.failure
+
+
+def _lab_of_both(
+    asked: _Asked, receiver: Receiver, sender: Chapter, languages: tuple[str, str]
+) -> Lab:
+    """Make a lab for a pair; or say what works without, as above."""
+    try:
+        return Lab(receiver=sender.takes_destination)  # else it sends to its own
+    except LabError as error:
+        first, second = (
+            _started(receiver, languages[0]),
+            _over_loopback(asked, sender, languages[1]),
+        )
+        raise instead(
+            error,
+            f"without root, over loopback, in one terminal: {first} 127.0.0.1:8888",
+            f"and then in another: {second}",
+        ) from None
 
 
 def _to_receiver(asked: _Asked, receiver: Receiver, sender: Chapter, language: str) -> list[str]:

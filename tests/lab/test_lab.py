@@ -19,6 +19,7 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -151,13 +152,52 @@ def test_a_lab_serves_threads_and_event_loops_and_outlives_the_thread_that_opene
     [
         (("limit", errno.ENOENT), "load tbf (as root: modprobe sch_tbf)"),
         (("way", errno.EOPNOTSUPP), "modprobe veth), or take the kind loopback"),
-        (("namespace", errno.EPERM), " && ".join(root_commands())),
     ],
 )
 def test_what_the_kernel_refuses_is_said_in_one_line_with_a_way_out(refused, words):
     said = str(device.RefusedError(*refused))
     assert words in said
     assert "\n" not in said
+
+
+SWITCHES = {
+    "kernel/unprivileged_userns_clone": "0",
+    "kernel/apparmor_restrict_unprivileged_userns": "1",
+    "user/max_user_namespaces": "0",
+    "user/max_net_namespaces": "0",
+}
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOSPC, errno.EUSERS])
+def test_what_forbids_namespaces_is_the_cause_and_what_allows_them_a_line(
+    monkeypatch, name, number
+):
+    files = {str(Path("/proc/sys", one)): "31\n" for one in SWITCHES}
+    files[str(Path("/proc/sys", name))] = f"{SWITCHES[name]}\n"
+    monkeypatch.setattr(device, "_text", lambda path: files.get(str(path), ""))
+    what, *ways = str(device.RefusedError("namespace", number)).split("\n")
+    setting = name.replace("/", ".")
+    assert what.endswith(f"a network namespace ({setting} is {SWITCHES[name]})")
+    assert ways[0].startswith(f"as root, allow it until the next boot: sysctl -w {setting}=")
+    assert len(ways) == 2
+
+
+@pytest.mark.parametrize(
+    ("number", "cause"),
+    [(errno.EPERM, "Operation not permitted"), (errno.ENOSPC, "a limit on namespaces is reached"),
+     (errno.EUSERS, "a limit on namespaces is reached")],
+)  # fmt: skip
+def test_where_nothing_is_known_to_forbid_them_what_else_may_is_said_a_line_each(
+    monkeypatch, number, cause
+):
+    monkeypatch.setattr(device, "_text", lambda path: "")
+    error = device.RefusedError("namespace", number)
+    assert error.summary == f"the system forbids this user a network namespace ({cause})"
+    lines = str(error).split("\n")
+    assert any("--cap-add SYS_ADMIN" in line for line in lines)
+    assert len(lines) > 4
+    assert max(map(len, lines)) < 90
 
 
 # -- by hand --

@@ -111,18 +111,28 @@ def test_where_there_can_be_no_lab_the_doctor_fails_and_names_the_commands_for_r
     done = here("doctor")
     assert done.returncode == 1
     assert "FAIL  lab                none is wanted\n" in done.stdout
-    assert f"→ or, as root: {' && '.join(root_commands())}\n" in done.stdout
-    assert "spead-tutorial run 10 --host 127.0.0.1" in done.stdout
+    lines = done.stdout.splitlines()
+    first = lines.index(next(line for line in lines if line.startswith("FAIL  lab")))
+    assert (
+        "→ without root, over loopback: spead-tutorial run 10 --host 127.0.0.1" in lines[first + 1]
+    )
+    begin = first + 3
+    assert "(programs then take --host 192.168.31.2 --port 8888):" in lines[first + 2]
+    by_hand = [line.strip() for line in lines[begin : begin + len(root_commands())]]
+    assert by_hand == [*root_commands()]
+    assert lines[-1] == (
+        "There can be no lab here; chapters that send run over loopback, as said above."
+    )
 
 
 VETH, DUMMY = (LabProbe(kinds, True, True, None) for kinds in (("ifb", "veth"), ("dummy",)))
-NONE = LabProbe((), False, False, "it is forbidden, or, as root, type: much")
+NONE = LabProbe((), False, False, "it is forbidden\nallow it: much")
 
 
 @pytest.mark.parametrize(
     ("found", "state", "value", "mend"),
     [
-        (next(doctor._lab(NONE)), "fail", "it is forbidden", "or, as root: "),
+        (next(doctor._lab(NONE)), "fail", "it is forbidden", "without root, over loopback: "),
         ([*doctor._lab(NONE)][1], "fail", "this user may have none", "see the line above"),
         (doctor._receiver(NONE), "warn", "no lab, no machine that receives", "see the lines above"),
         (doctor._receiver(DUMMY), "warn", "by loopback only, for this ", "as root: modprobe veth"),
@@ -192,3 +202,37 @@ def test_every_program_of_others_that_commands_run_is_named_where_it_is_missing(
         assert named[name].state == "warn"
         assert (named[name].mend or "").startswith("as root: apt install ")
     assert named["compiler"].mend is not None
+
+
+# ---- The verdict ----
+
+FINE, SLOW, TOOL, BROKEN = (
+    doctor.Check(name, state, "so")
+    for name, state in (
+        ("lab", "ok"), ("load", "warn"), ("strace", "warn"), ("programs", "fail")
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ([FINE], "All chapters run here; nothing was found that makes rates vary."),
+        ([FINE, SLOW], "All chapters run here; one thing may make rates vary."),
+        ([SLOW] * 5, "All chapters run here; five things may make rates vary."),
+        ([SLOW] * 11, "All chapters run here; 11 things may make rates vary."),
+        ([SLOW, SLOW, TOOL], "All chapters run here; two things may make rates vary; one thing is"
+         " missing that other commands use."),
+        ([TOOL, TOOL], "All chapters run here; nothing was found that makes rates vary; two things"
+         " are missing that other commands use."),
+        ([FINE, SLOW, BROKEN], "Not all chapters run here: some of their programs are missing."),
+    ],
+)  # fmt: skip
+def test_the_verdict_is_a_sentence_that_counts(found, said):
+    assert doctor.verdict(found) == said
+
+
+def test_the_verdict_is_the_last_line_and_a_part_of_the_object(here):
+    last = here("doctor").stdout.splitlines()[-1]
+    assert last.endswith(".")
+    assert json.loads(here("doctor", "--json").stdout)["verdict"] == last

@@ -134,7 +134,7 @@ def _place(stack: contextlib.ExitStack) -> Place:
     try:
         return Device(stack.enter_context(Lab()))
     except LabError as error:
-        click.echo(plain(f"No lab: {error}."))
+        click.echo(plain(f"No lab: {error.summary}."))
         click.echo("The tour goes on over loopback, with a receiver: rates are not the lab's.")
         return Loopback()
 
@@ -199,7 +199,7 @@ def receive_some(size: str) -> tuple[list[rows.Arrival], list[str]]:
         with receiving_lab() as lab:
             return [_received(lab, language, heaps) for language in MEASURED], []
     except LabError as error:
-        return [], [f"Without data that arrives: {error}."]
+        return [], [f"Without data that arrives: {error.summary}."]
 
 
 def _received(lab: Lab, language: str, heaps: int) -> rows.Arrival:

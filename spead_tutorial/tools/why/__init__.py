@@ -3,12 +3,14 @@
 
 import contextlib
 import json
+import shlex
 import socket
 
 import click
 
 from spead_tutorial._shown import shown
-from spead_tutorial.lab import KINDS, Lab
+from spead_tutorial.lab import KINDS, PORT, Lab, LabError
+from spead_tutorial.lab.device import instead
 from spead_tutorial.tools.command_line import Number, Whole
 from spead_tutorial.tools.why import receiver as receivers
 from spead_tutorial.tools.why.findings import diagnose
@@ -99,9 +101,9 @@ def why(
         elif interface is not None:
             spot = AtInterface(interface)
         else:
-            spot = InLab(stack.enter_context(Lab(kind, mtu=mtu or 9216, receiver=receiver)))
+            spot = InLab(stack.enter_context(_lab(kind, mtu or 9216, receiver, command)))
         host, port = spot.destination or ("{host}", "{port}")
-        words = [word.replace("{host}", host).replace("{port}", str(port)) for word in command]
+        words = _told(command, host, port)
         if receiver:
             assert isinstance(spot, InLab)
             seen = receivers.watch(words, spot, seconds, say, trace=not no_strace)
@@ -115,3 +117,21 @@ def why(
     findings = diagnose(seen)
     click.echo(json.dumps(as_object(seen, findings)) if as_json else text(seen, findings))
     return 0
+
+
+def _lab(kind: str | None, mtu: int, receiver: bool, command: tuple[str, ...]) -> Lab:
+    """Make a lab; where there can be none, say what is looked at without."""
+    try:
+        return Lab(kind, mtu=mtu, receiver=receiver)
+    except LabError as error:
+        if receiver:
+            raise
+        words = shlex.join(_told(command, "127.0.0.1", PORT))
+        raise instead(
+            error, f"without root, over loopback: spead-tutorial why --interface lo -- {words}"
+        ) from None
+
+
+def _told(command: tuple[str, ...], host: str, port: object) -> list[str]:
+    """Return the words of a sender that is told where to send to."""
+    return [word.replace("{host}", host).replace("{port}", str(port)) for word in command]
