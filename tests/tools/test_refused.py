@@ -16,7 +16,9 @@ from spead_tutorial.measure import place
 from spead_tutorial.measure.programs import built
 from spead_tutorial.tools.cli import cli
 from support import ROOT
+from support.bench import write
 from support.labs import needs_lab
+from support.tours import recorded
 from support.typed import check_refused
 
 EIGHT_IN_C = ROOT / "csrc" / "chapters" / "tut_8_send_reuse_memory.c"
@@ -195,6 +197,24 @@ def test_where_packets_may_not_go_is_one_line_and_status_1(here, monkeypatch, mo
     monkeypatch.setattr(place, "check_destination", refuse)
     done = here("run", "10", "--host", "192.0.2.1", "--port", "9", *more)
     check_refused(done, 1, f"192.0.2.1 {bool(more)}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--output", "F/tour"], "F/tour: Not a directory: say with --output a folder that can be"),
+        (["--output", "/proc/none"], "/proc/none: No such file or directory: say with --output"),
+        (["--from-record", "--output", "out"], "out/index.html: Is a directory: say with --output"),
+    ],
+)
+def test_a_folder_that_a_tour_cannot_write_into_is_said_with_the_option(here, arguments, words):
+    Path("F").write_text("")
+    Path("out/index.html").mkdir(parents=True)
+    write(Path("out/tour.jsonl"), recorded())
+    done = here("tour", *arguments)
+    *_, last = done.stderr.splitlines()
+    assert (done.returncode, last.startswith(f"spead-tutorial: {words}")) == (1, True), last
+    assert ("tour.jsonl of a tour in it" in last) is ("--from-record" in arguments)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -80,7 +80,16 @@ def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
 
     Example: spead-tutorial tour --quick
     """
-    return show(output) if from_record else do_tour(size, output, loopback=loopback)
+    try:
+        return show(output) if from_record else do_tour(size, output, loopback=loopback)
+    except OSError as error:
+        path = Path(str(error.filename or ""))
+        if not (path.is_relative_to(output) or output.is_relative_to(path)) or not path.name:
+            raise
+        record = f", with {RECORDS} of a tour in it" * from_record
+        raise click.ClickException(
+            f"{path}: {error.strerror}: say with --output a folder that can be written{record}"
+        ) from None
 
 
 # ---- Measuring ----
