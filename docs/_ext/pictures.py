@@ -52,7 +52,7 @@ _SWITCH = (
     '<label><input type="radio" name="{0}" class="is-after" checked> after</label></fieldset>'
 )
 #: What the style sheet calls how far a point is from the left and from the top.
-_PLACES = ("x", "y", "narrow-x", "narrow-y")
+_PLACES = ("x", "y")
 #: In the folder of what is made for the site, and not kept.
 _DRAWN = "notebooks/pictures"
 _PICTURES = {Path(picture.name).stem: picture for picture in PICTURES}
@@ -73,7 +73,7 @@ def overlay(path: Path) -> str:
 def _point(
     line: dict[str, Any], at: float, value: float, low: float, high: float, n: int, *places: float
 ) -> tuple[str, dict[str, float]]:
-    """Return what a point says, and where it is in each form of the picture."""
+    """Return what a point says, and where it is in the picture."""
     is_gain = line["unit"] == TIMES
     middle = units.times(value) if is_gain else f"{units.number(value)} {line['unit']}"
     ends = " to ".join(f"{x:.2f}" if is_gain else units.number(x) for x in (low, high))
@@ -172,7 +172,7 @@ def _draw_all(app: Sphinx) -> None:
     newest = max(path.stat().st_mtime for path in sources)
     stale = []
     for name, picture in _PICTURES.items():
-        last = folder / f"{name}-narrow-dark.svg"
+        last = folder / f"{name}-dark.svg"
         since = max(newest, (RESULTS / f"{picture.sweep}.jsonl").stat().st_mtime)
         if not last.exists() or last.stat().st_mtime < since:
             stale.append(name)
@@ -197,10 +197,8 @@ def shown(directive: SphinxDirective, light: Path, caption: str) -> list[nodes.N
     points = light.with_suffix(".json")
     frame = f'<div class="frame" tabindex="0" role="group" aria-label="{html.escape(title)}">'
     figure += _raw(f'{frame}<div class="plot">')
-    for form, width in (("", "wide"), ("-narrow", "narrow")):
-        for end, theme in (("", "only-light"), ("-dark", "only-dark")):
-            uri = f"/{folder}/{name}{form}{end}.svg"
-            figure += nodes.image(uri=uri, alt=title, classes=[theme, width])
+    for end, theme in (("", "only-light"), ("-dark", "only-dark")):
+        figure += nodes.image(uri=f"/{folder}/{name}{end}.svg", alt=title, classes=[theme])
     env.note_dependency(str(points))
     figure += _raw(overlay(points))
     return captioned(directive, figure, caption, light)

@@ -49,10 +49,10 @@ THOROUGH = sorted({*PICTURES} - {"timeline", "spacing", "lost", "sweep"})
 @pytest.mark.parametrize(
     "name", ["sweep", *(pytest.param(one, marks=pytest.mark.thorough) for one in THOROUGH)]
 )
-def test_a_point_is_within_the_picture_wide_and_narrow(read, name):
+def test_a_point_is_within_the_picture(read, name):
     _, points = read(name)
     assert len(points) > 3
-    assert {len(values) for values in points} == {10}
+    assert {len(values) for values in points} == {8}
     assert all(0 < part < 1 for values in points for part in values[6:])
 
 
@@ -65,13 +65,10 @@ def test_what_a_larger_rate_is_farther_to_the_right_in_a_ladder():
     assert rows == {"5 Send while preparing", "6 Bigger packets", "10 Reuse heaps"}
 
 
-def test_a_picture_for_phones_is_saved_narrow_too_and_points_where_there_are_some(saved):
-    written = saved("sweep")
-    ends = [".svg", "-dark.svg", "-narrow.svg", "-narrow-dark.svg", ".json"]
-    assert [path.name for path in written] == [f"sweep{end}" for end in ends]
-    assert [path.name for path in saved("lost")] == [f"lost{end}" for end in ends[:-1]]
-    widths = [path.read_text().partition('width="')[2].partition("pt")[0] for path in written[:4]]
-    assert float(widths[2]) < 0.6 * float(widths[0])
+def test_a_picture_for_the_site_is_saved_with_its_points_where_there_are_some(saved):
+    written = [path.name for path in saved("sweep")]
+    assert written == ["sweep.svg", "sweep-dark.svg", "sweep.json"]
+    assert [path.name for path in saved("lost")] == ["lost.svg", "lost-dark.svg"]
 
 
 def test_what_a_search_has_found_is_another_point_than_a_run():

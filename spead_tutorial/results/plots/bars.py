@@ -15,11 +15,9 @@ from spead_tutorial.results.plots.theme import HATCHES, MARKERS, NAMES, Theme
 from spead_tutorial.results.units import size, thousands
 
 #: Inches: from one group of bars to the next, of the label above it, from bar to bar.
-_GROUP, _LABEL, _PITCH = 0.68, 0.22, 0.2
+GROUP, LABEL, _PITCH = 0.68, 0.22, 0.2
 #: The colour of a part of a whole, as the theme has it, and its hatch.
 PartLook: TypeAlias = tuple[str, str] | None
-#: Inches of a label's second line, which a remark has where it is narrow.
-_NOTE = 0.17
 _BAR = 0.175
 
 
@@ -39,24 +37,14 @@ def prepare(
     axis.set_xlabel(label)
 
 
-def lanes(group: float, theme: Theme) -> dict[str, float]:
+def lanes(group: float) -> dict[str, float]:
     """Return where the bar of each language is, in a group that begins at `group` inches."""
-    top = group + label_height(theme)
+    top = group + LABEL
     return {language: top + (index + 0.5) * _PITCH for index, language in enumerate(MEASURED)}
 
 
-def label_height(theme: Theme, note: object = True) -> float:
-    """Return the inches of a group's label: a remark has a line of its own where it is narrow."""
-    return _LABEL + _NOTE * (theme.is_narrow and bool(note))
-
-
-def group_height(theme: Theme) -> float:
-    """Return the inches from one group of bars with a remark to the next."""
-    return _GROUP - _LABEL + label_height(theme)
-
-
 def label_group(axis: Axes, y: float, title: str, note: str, theme: Theme) -> None:
-    """Name a group of bars above it: its title on the left, a remark on the right, or below."""
+    """Name a group of bars above it: its title on the left, a remark on the right."""
     # Grid lines must not run through the letters.
     box = {"facecolor": theme.background, "edgecolor": "none", "pad": 1.0}
     where: dict[str, Any] = {
@@ -65,12 +53,8 @@ def label_group(axis: Axes, y: float, title: str, note: str, theme: Theme) -> No
         "bbox": box,
         "zorder": 4,
     }
-    axis.text(0.008, y + _LABEL / 2, title, **where)
-    faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint}
-    if theme.is_narrow:
-        axis.text(0.008, y + _LABEL + _NOTE / 2 - 0.03, note, **faint, **where)
-    else:
-        axis.text(1, y + _LABEL / 2, note, ha="right", **faint, **where)
+    axis.text(0.008, y + LABEL / 2, title, **where)
+    axis.text(1, y + LABEL / 2, note, ha="right", fontsize=FAINT, color=theme.faint, **where)
 
 
 def line_of(row: str, language: str, point: Point) -> Line:

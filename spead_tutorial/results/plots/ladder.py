@@ -19,15 +19,15 @@ from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.render import Axes, Drawn, Line, mark, say
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, count_down, write
-from spead_tutorial.results.plots.theme import MARKERS, NAMES, Theme
+from spead_tutorial.results.plots.theme import MARKERS, NAMES, WIDTH, Theme
 from spead_tutorial.results.units import size
 
 #: Whose a bar is.
 _WHO = {**NAMES, "spead2": "spead2", "limit": "bare system calls"}
 #: Inches: from bar to bar, of a bar, between steps, and above the panels.
 _LANE, _BAR, _APART, _ROOM, _LOWER_ROOM = 0.17, 0.15, 0.05, 0.35, 0.8
-#: Inches of the names of steps, and how many letters a line of them has; wide, and narrow.
-_NAMES, _NARROW_NAMES = (2.0, 26), (1.6, 19)
+#: Inches of the names of steps, and how many letters a line of them has.
+_NAMES, _COLUMNS = 2.0, 26
 _MARGIN, _GAP, _BESIDE, _LETTER = 0.12, 0.2, 2, 0.075
 #: Where there is little room.
 _ALIKE = "no difference"
@@ -56,20 +56,19 @@ def draw_steps(
     roles = {role for steps in panels.values() for step in steps for role in step.points}
     languages = [language for language in LANGUAGES if language in roles]
     inches = _LANE * max(2, len(languages)) + _APART  # two lines of words at least
-    beside = 1 if theme.is_narrow else min(_BESIDE, len(panels))
+    beside = min(_BESIDE, len(panels))
     named = list(panels.items())
     lines = [named[first : first + beside] for first in range(0, len(named), beside)]
     places = [_places([steps for _, steps in line]) for line in lines]
     rows = [(_LOWER_ROOM if n else _ROOM, inches * len(one)) for n, one in enumerate(places)]
     sheet = Sheet(theme, words[0], rows, foot, subtitle=words[1])
-    left, _ = _NARROW_NAMES if theme.is_narrow else _NAMES
-    width = (theme.width - left - _MARGIN - _GAP * (beside - 1)) / beside
+    width = (WIDTH - _NAMES - _MARGIN - _GAP * (beside - 1)) / beside
     points = [one for steps in panels.values() for step in steps for one in step.points.values()]
     most = max(facts.ends(point.estimate() for point in points), default=0) or 1e4
     for n, (name, steps) in enumerate(named):
         row, column = divmod(n, beside)
-        start = left + column * (width + _GAP)
-        axis = sheet.axes(row, start, theme.width - start - width)
+        start = _NAMES + column * (width + _GAP)
+        axis = sheet.axes(row, start, WIDTH - start - width)
         axis.set_xlim(0, most * 1.03)
         axis.locator_params(axis="x", nbins=4)
         axis.xaxis.set_major_formatter(lambda x, _: f"{x / 1e3:g}")
@@ -96,13 +95,13 @@ def _places(panels: Sequence[Sequence[Step]]) -> list[tuple[str, str]]:
 
 def _name_steps(axis: Axes, names: Sequence[tuple[str, str]], inches: float, theme: Theme) -> None:
     """Write on the left what the steps are: two lines of words at most."""
-    left, columns = _NARROW_NAMES if theme.is_narrow else _NAMES
     for row, (title, note) in enumerate(names):
-        lines = [(line, theme.text, 10) for line in textwrap.wrap(" ".join(title.split()), columns)]
+        folded = textwrap.wrap(" ".join(title.split()), _COLUMNS)
+        lines = [(line, theme.text, 10) for line in folded]
         lines += [(line, theme.faint, FAINT) for line in [note] if note]
         for n, (line, colour, letters) in enumerate(lines[:2]):
             look: dict[str, Any] = {"va": "center", "fontsize": letters, "color": colour}
-            place, shift = (0, row * inches + (n + 0.5) * _LANE), ((_MARGIN - left) * 72, 0)
+            place, shift = (0, row * inches + (n + 0.5) * _LANE), ((_MARGIN - _NAMES) * 72, 0)
             write(axis, line, place, shift, axis.get_yaxis_transform(), **look)
 
 
@@ -147,7 +146,7 @@ def _draw_step(
 def _write(axis: Axes, y: float, low: float, high: float, words: str, theme: Theme) -> None:
     """Write behind the end of a bar, or within it, or over what has to be covered for it."""
     right = axis.get_xlim()[1]
-    inches = axis.get_position().width * theme.width / right
+    inches = axis.get_position().width * WIDTH / right
     needed = _LETTER * max(map(len, words.splitlines()), default=0) + _MARGIN
     look: dict[str, Any] = {"va": "center_baseline", "color": theme.text, "zorder": 4}
     if (right - high) * inches > needed:

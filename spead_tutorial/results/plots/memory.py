@@ -2,7 +2,6 @@
 """Chapter 8: new memory for every heap against two buffers in turn, and why it is slow."""
 
 import dataclasses
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -80,7 +79,7 @@ def _scale(axes: Sequence[Axes], sizes: Sequence[int], recording: Recording, the
     """Give the panels their scales, and draw the machine's caches in all of them."""
     for axis in axes:
         name = curves.SIZE if axis is axes[-1] else None
-        curves.size_axis(axis, sizes, name, _MOST_LABELS // (2 if theme.is_narrow else 1))
+        curves.size_axis(axis, sizes, name, _MOST_LABELS)
         for cache, n_bytes in _caches(recording, sizes).items():
             words = f"{cache} {size(n_bytes)}" if axis is axes[0] else ""
             curves.name_line(axis, n_bytes, words, theme)
@@ -89,8 +88,7 @@ def _scale(axes: Sequence[Axes], sizes: Sequence[int], recording: Recording, the
     axes[1].set_yscale("log")
     axes[1].yaxis.set_major_formatter(lambda x, _: number(x))
     axes[1].yaxis.set_minor_formatter(lambda x, _: "")
-    lowest = "" if theme.is_narrow else f" (lowest mark: {_FEWEST_FAULTS:g} or fewer)"
-    name_panel(axes[1], f"page faults a heap{lowest}")
+    name_panel(axes[1], f"page faults a heap (lowest mark: {_FEWEST_FAULTS:g} or fewer)")
 
 
 def _drawn_faults(sample: Sample) -> float | None:
@@ -127,8 +125,6 @@ _WAYS = {
 }
 #: Inches: the sides of both columns of bars, and the middle of the gains, from the right.
 _RATE, _FAULTS, _GAIN = (0.2, 3.15), (3.5, 1.2), 0.6
-#: The same where the faults are below the rates, and room above them.
-_NARROW, _FAULTS_ROOM = (0.2, 1.15), 0.9
 
 
 def causes(recording: Recording, theme: Theme) -> Drawn:
@@ -136,7 +132,7 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     found = _found(recording)
     gains = {n: _gains(ways) for n, ways in found.items()}
     large = facts.strongest({n: some.get(_AGAIN, {}) for n, some in gains.items()})
-    height = bars.group_height(theme) * len(found[large])
+    height = bars.GROUP * len(found[large])
     slots = {
         name: facts.gained(one)
         for name, kind in (("kept", _KEPT), ("again", _AGAIN))
@@ -145,7 +141,7 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     sheet = Sheet(
         theme,
         facts.fill(_TITLE, slots | {"size": size(large)}),
-        [(0.62, height)] + [(_FAULTS_ROOM, height)] * theme.is_narrow,
+        [(0.62, height)],
         facts.caption(recording),
         subtitle="Why new memory is slow: other ways to get it, and what they gain",
         legend=bars.language_legend(theme),
@@ -181,35 +177,29 @@ def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) ->
     """Draw rates and page faults, and write the gains beside them."""
     theme = sheet.theme
     there = [point for some in ways.values() for point in some.values()]
-    sides, row = (_NARROW, 1) if theme.is_narrow else (_FAULTS, 0)
-    rates = sheet.axes(0, *(_NARROW if theme.is_narrow else _RATE))
-    counts = sheet.axes(row, *sides)
-    written, right = rates if theme.is_narrow else counts, sides[1] - _GAIN
+    rates, counts = sheet.axes(0, *_RATE), sheet.axes(0, *_FAULTS)
+    right = _FAULTS[1] - _GAIN
     bars.prepare(rates, height, facts.highest(there), 1.25, 4)
     most = facts.highest(there, facts.faults)
     bars.prepare(counts, height, most, 1.35, 2, "page faults a heap")
     rates.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
-    bars.write_beside(written, -0.26, "times as fast\nas new memory", right)
+    bars.write_beside(counts, -0.26, "times as fast\nas new memory", right)
     brackets = False
     for index, (kind, some) in enumerate(ways.items()):
-        y, name = index * bars.group_height(theme), _WAYS[kind][0]
-        for axis in (rates, counts) if theme.is_narrow else (rates,):
-            bars.label_group(axis, y, *_WAYS[kind], theme)
+        y, name = index * bars.GROUP, _WAYS[kind][0]
+        bars.label_group(rates, y, *_WAYS[kind], theme)
         for language, point in some.items():
-            lane = bars.lanes(y, theme)[language]
+            lane = bars.lanes(y)[language]
             line = bars.line_of(name, language, point)
             bars.draw_bar(rates, lane, point, language, theme, line)
             line = Line(line.name, language, unit="page faults a heap")
             bars.draw_bar(counts, lane, point, language, theme, line, facts.faults, number)
             if (one := gains.get(kind, {}).get(language)) is not None:
                 words = times(one.median) if differs(one) else f"({times(one.median)})"
-                bars.write_beside(written, lane, words, right)
-                say(written, f"{line.name}, gain", f"{size(n)} {words}")
+                bars.write_beside(counts, lane, words, right)
+                say(counts, f"{line.name}, gain", f"{size(n)} {words}")
                 brackets = brackets or not differs(one)
     if brackets:
-        folded = (
-            textwrap.wrap(facts.NO_DIFFERENCE, 14) if theme.is_narrow else [facts.NO_DIFFERENCE]
-        )
-        note = "\n".join(["in brackets:", *folded])
-        below = height + (0.5 if theme.is_narrow else 0.36)  # the numbers of the scale
-        bars.write_beside(written, below, note, right, fontsize=FAINT, color=theme.faint)
+        note = f"in brackets:\n{facts.NO_DIFFERENCE}"
+        below = height + 0.36  # the numbers of the scale
+        bars.write_beside(counts, below, note, right, fontsize=FAINT, color=theme.faint)

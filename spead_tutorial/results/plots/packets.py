@@ -39,13 +39,11 @@ def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
         subtitle=subtitle,
         legend=curves.curve_legend(_ALL, look, theme),
         columns=3,
-        below=0.75 if theme.is_narrow else 0.55,
     )
     axis = sheet.axes(0, *curves.SIDES)
     curves.rate_panel(axis, theme, facts.top(recording), lines=True)
     axis.set_xlim(-0.5, len(sizes) - 0.5)
-    turned = 90 * theme.is_narrow
-    axis.set_xticks([*places.values()], [f"{x}" for x in sizes], fontsize=FAINT, rotation=turned)
+    axis.set_xticks([*places.values()], [f"{x}" for x in sizes], fontsize=FAINT)
     axis.set_xlabel("size of a packet in bytes, in equal steps")
     axis.grid()
     axis.set_axisbelow(True)

@@ -10,15 +10,15 @@ from spead_tutorial.measure.analysis import OTHER, Kind, Thread, split_times
 from spead_tutorial.measure.records import OURS, Received, Recording, Series, joined
 from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.bars import (
+    LABEL,
     PartLook,
     draw_parts,
     label_group,
-    label_height,
     part_legend,
 )
 from spead_tutorial.results.plots.render import Axes, Drawn, Line, mark, say
 from spead_tutorial.results.plots.sheet import Sheet, count_down, panels
-from spead_tutorial.results.plots.theme import NAMES, Theme
+from spead_tutorial.results.plots.theme import NAMES, WIDTH, Theme
 from spead_tutorial.results.units import number, percent, size
 
 #: The work of a heap: its parts, and how they are drawn.
@@ -32,8 +32,8 @@ _GROUPS: Mapping[str, tuple[tuple[str, ...], PartLook]] = {
 _LOOKS = {name: look for name, (_, look) in _GROUPS.items()}
 _KERNEL, _IDLE = "kernel", "not running"
 #: Inches: beside the panels, between and above them; from bar to bar, of one, between programs.
-_NAMES, _NARROW_NAMES, _RIGHT, _BETWEEN = 1.65, 1.45, 0.2, 0.25
-_ABOVE, _LOWER_ABOVE, _PITCH, _BAR, _GAP = 0.36, 0.9, 0.25, 0.21, 0.1
+_NAMES, _RIGHT, _BETWEEN = 1.65, 0.2, 0.25
+_ABOVE, _PITCH, _BAR, _GAP = 0.36, 0.25, 0.21, 0.1
 #: Inches of a letter in a bar.
 _LETTER = 0.085
 
@@ -50,15 +50,14 @@ def where(recording: Recording, theme: Theme) -> Drawn:
     sheet = Sheet(
         theme,
         f"The kernel's work: {' to '.join(ends)} of a heap's time",
-        [(_ABOVE, height)] + [(_LOWER_ABOVE, height)] * (len(sizes) - 1) * theme.is_narrow,
+        [(_ABOVE, height)],
         facts.caption(recording, "medians of {rounds} rounds"),
         subtitle="What each thread does in the time from one heap to the next",
         legend=part_legend(_LOOKS, theme),
         columns=3,
     )
-    sides = (_NARROW_NAMES if theme.is_narrow else _NAMES, _RIGHT)
-    for slot, n in zip(panels(theme, len(sizes), sides, _BETWEEN), sizes, strict=True):
-        axis = sheet.axes(slot.row, *slot.sides)
+    for slot, n in zip(panels(len(sizes), (_NAMES, _RIGHT), _BETWEEN), sizes, strict=True):
+        axis = sheet.axes(0, *slot.sides)
         axis.set(xlim=(0, 1), xlabel="% of the time")
         axis.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.0f}")
         axis.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
@@ -102,7 +101,7 @@ def _draw_thread(axis: Axes, y: float, kind: Kind, thread: Thread, theme: Theme)
             mark(axis, left + width / 2, y, line, kind.heap_size, estimate)
         left += width
     say(axis, f"{name}: {_IDLE}", f"{size(kind.heap_size)} {percent(shares[_IDLE])}")
-    inches = axis.get_position().width * theme.width
+    inches = axis.get_position().width * WIDTH
 
     def written(part: str, share: float) -> str:
         words = percent(share)
@@ -138,8 +137,7 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
     """Draw what became of the packets that were sent into each bottleneck."""
     recording = search.settled(recording)  # which it may have, of the same rounds
     cases = _cases(recording)
-    labels = [label_height(theme, _counters(point)) for point in cases.values()]
-    height = sum(label + _FATE_PITCH for label in labels)
+    height = sum(LABEL + _FATE_PITCH for _ in cases)
     sizes = {(one.heap_size, one.heaps) for point in cases.values() for one in point.samples}
     heaps = " and ".join(f"{heaps} heaps of {size(n)}" for n, heaps in sorted(sizes))
     sheet = Sheet(
@@ -154,22 +152,22 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
     axis.set(xlim=(0, 1), ylim=(height, 0), yticks=[])
     axis.xaxis.set_major_formatter(lambda x, _: f"{100 * x:.0f}")
     axis.set_xlabel("% of the packets that were sent")
-    letter = _FATE_LETTER / (theme.width - _LEFT - _RIGHT)
+    letter = _FATE_LETTER / (WIDTH - _LEFT - _RIGHT)
 
     def written(_: str, share: float) -> str:
         words = _percent(share)
         return words if share > letter * (len(words) + 1) else ""
 
     y = 0.0
-    for label, (words, point) in zip(labels, cases.items(), strict=True):
-        counters, shares, middle = _counters(point), _shares(point), y + label + _FATE_BAR / 2
+    for words, point in cases.items():
+        counters, shares, middle = _counters(point), _shares(point), y + LABEL + _FATE_BAR / 2
         label_group(axis, y, words, counters, theme)
         if not shares:
             axis.text(0.01, middle, _FAILED, va="center_baseline")
         draw_parts(axis, middle, _FATE_BAR, shares, _FATES, theme, written)
         found = [f"{_percent(share)} {what}" for what, share in shares.items() if share]
         say(axis, words, ", ".join(filter(None, [*found, counters])) if found else _FAILED)
-        y += label + _FATE_PITCH
+        y += LABEL + _FATE_PITCH
     return sheet.drawn("Bars: what became of the packets that were sent, as shares of them.")
 
 

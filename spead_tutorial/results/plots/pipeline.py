@@ -23,7 +23,7 @@ _KINDS = {
 #: What variants of a record are called; those of a link have its name.
 _CALLED = {"": "free threads", "pinned": "a core each", "one core": "one core for both"}
 #: Inches: of a row, between its two marks, beside the panels and between them, and above them.
-_ROW, _LANES, _SIDES, _GAP, _ROOM, _LOWER_ROOM = 0.4, 0.17, (1.45, 0.15), 0.25, 0.36, 0.95
+_ROW, _LANES, _SIDES, _GAP, _ROOM = 0.4, 0.17, (1.45, 0.15), 0.25, 0.36
 
 #: By kind and variant: what was sent in turns and overlapped in each language, and its gain.
 _Place = tuple[str, str]
@@ -41,22 +41,21 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
     kinds = list(dict.fromkeys(kind for kind, _ in found))
     rows = sorted({where for _, where in found}, key=lambda one: (one.startswith("link"), one))
     height = _ROW * len(rows)
-    rooms = [_ROOM] + [_LOWER_ROOM] * (len(kinds) - 1) * theme.is_narrow
     sheet = Sheet(
         theme,
         f"Overlapped, {most[0].lower()}, {_name(most[1])}: {facts.gained(found[most])}",
-        [(room, height) for room in rooms],
+        [(_ROOM, height)],
         facts.caption(recording, "median of {rounds} rounds, line: {spread}"),
         subtitle="How many times as fast as in turns; pale: no difference found",
         legend=bars.language_legend(theme),
     )
     ends = facts.ends(one for some in found.values() for one in some.values())
-    for slot, kind in zip(panels(theme, len(kinds), _SIDES, _GAP), kinds, strict=True):
-        axis = sheet.axes(slot.row, *slot.sides)
+    for slot, kind in zip(panels(len(kinds), _SIDES, _GAP), kinds, strict=True):
+        axis = sheet.axes(0, *slot.sides)
         names = {(n + 0.5) * _ROW: _name(one) * slot.is_first for n, one in enumerate(rows)}
         count_down(axis, height, names)
         axis.set_xscale("log")
-        scale_gains(axis.xaxis, ends or [1.0], 1.6 if theme.is_narrow else 1.4, most_marks=4)
+        scale_gains(axis.xaxis, ends or [1.0], 1.4, most_marks=4)
         axis.axvline(1, color=theme.text, linewidth=1.2)
         axis.set_xlabel("times as fast as in turns")
         axis.set_title(kind, loc="left", fontsize=11)

@@ -27,7 +27,7 @@ _LINES = {
     Series("spead2-source", "python", *_HOW): "spead2 from source, Python",
     Series("ceiling", "c", *_HOW): "bare calls, and a copy into place",
 }
-_GAP, _HEIGHT, _ROOM, _LOWER_ROOM = 0.3, 2.7, 0.46, 0.9
+_GAP, _HEIGHT, _ROOM = 0.3, 2.7, 0.46
 _MOST_LABELS = 3
 
 
@@ -45,20 +45,19 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
         bytes_text(n): facts.gains(lines.get(_PEER, {}), lines.get(_OURS, {}))
         for n, lines in found.items()
     }
-    rooms = [_ROOM] + [_LOWER_ROOM] * (len(found) - 1) * theme.is_narrow
     sheet = Sheet(
         theme,
         facts.fill("C, not spead2's C++: {most}", facts.over_sizes(gains)),
-        [(room, _HEIGHT) for room in rooms],
+        [(_ROOM, _HEIGHT)],
         facts.caption(recording, curves.SHOWN),
         subtitle="Receivers that empty a full socket, by the size of packets",
         legend=curves.curve_legend(_LINES, look, theme),
     )
     every = [point for some in found.values() for line in some.values() for point in line.values()]
     sizes = sorted({x for some in found.values() for line in some.values() for x in line})
-    places = panels(theme, len(found), curves.SIDES, _GAP)
+    places = panels(len(found), curves.SIDES, _GAP)
     for slot, (n, lines) in zip(places, found.items(), strict=True):
-        axis, title = sheet.axes(slot.row, *slot.sides), f"packets of {bytes_text(n)}"
+        axis, title = sheet.axes(0, *slot.sides), f"packets of {bytes_text(n)}"
         curves.size_axis(axis, sizes, curves.SIZE, _MOST_LABELS)
         name = title + ": MB/s" * slot.is_first
         ends = slot.is_first, slot.is_last
@@ -223,7 +222,7 @@ def loss(recording: Recording, theme: Theme) -> Drawn:
     )
     axis = sheet.axes(0, *curves.SIDES)
     every = [one for some in runs.values() for one in some if _known(one)]
-    _scales(axis, [*map(_megabytes, every)], step=2 if theme.is_narrow else 1)
+    _scales(axis, [*map(_megabytes, every)])
     most = max(map(_share, every), default=0) or 1
     axis.set_ylim(-0.04 * most, 1.06 * most)
     for series in reversed(runs):
@@ -250,11 +249,11 @@ def _share(one: Sample) -> float:
     return 100 * (one.received_dropped or 0) / (one.packets or 1)
 
 
-def _scales(axis: Axes, rates: Sequence[float], step: int) -> None:
+def _scales(axis: Axes, rates: Sequence[float]) -> None:
     low, high = min(rates, default=500.0), max(rates, default=2000.0)
     axis.set_xscale("log", base=2)
     axis.set_xlim(low / 1.3, high * 1.3)
-    axis.set_xticks([x for x in _MARKS if low / 1.3 <= x <= high * 1.3][::step])
+    axis.set_xticks([x for x in _MARKS if low / 1.3 <= x <= high * 1.3])
     axis.set_xticks([], minor=True)
     axis.xaxis.set_major_formatter(lambda x, _: thousands(x) if x >= 100 else f"{x:g}")
     axis.grid()

@@ -83,21 +83,19 @@ def points_of(figure: Figure) -> list[tuple[dict[str, Any], list[float]]]:
     return found
 
 
-def joined(*pictures: list[tuple[dict[str, Any], list[float]]]) -> str:
-    """Return JSON of what the forms of one picture have marked: the same points, elsewhere.
+def as_json(points: list[tuple[dict[str, Any], list[float]]]) -> str:
+    """Return JSON of what a picture has marked.
 
     It has ``lines``, and ``points``: of each the index of its line, size, median, the ends of its
-    interval, rounds, and how far from the left and from the top it is, form by form.
+    interval, rounds, and how far from the left and from the top it is.
     """
     lines: list[dict[str, Any]] = []
-    points = []
-    for same in zip(*pictures, strict=True):
-        line, values = same[0]
+    found = []
+    for line, values in points:
         if line not in lines:
             lines.append(line)
-        elsewhere = [part for _, other in same[1:] for part in other[-2:]]
-        points.append([lines.index(line), *values, *elsewhere])
-    rows = ",\n".join(json.dumps(point, separators=(",", ":")) for point in points)
+        found.append([lines.index(line), *values])
+    rows = ",\n".join(json.dumps(point, separators=(",", ":")) for point in found)
     names = ",\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
     return f'{{"lines": [\n{names}\n],\n"points": [\n{rows}\n]}}\n'
 
@@ -175,15 +173,12 @@ def save(path: Path, draw: Draw, recording: Recording) -> list[Path]:
 
 
 def save_for_site(path: Path, draw: Draw, recording: Recording) -> list[Path]:
-    """Draw a picture, wide and narrow, light and dark, and note where its points are."""
-    written, marked = [], []
-    for theme, end in ((LIGHT, ""), (LIGHT.narrow(), "-narrow")):
-        with _drawn(draw, recording, theme) as drawn:
-            written += _both(path.with_stem(path.stem + end), _svg(*drawn))
-            marked.append(points_of(drawn[0]))
-    if marked[0]:
+    """Draw a picture, light and dark, and note where its points are."""
+    with _drawn(draw, recording, LIGHT) as drawn:
+        written, marked = _both(path, _svg(*drawn)), points_of(drawn[0])
+    if marked:
         written.append(path.with_suffix(".json"))
-        written[-1].write_text(joined(*marked))
+        written[-1].write_text(as_json(marked))
     return written
 
 

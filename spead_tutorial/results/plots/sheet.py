@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where things are on a picture, in inches: it is as wide as its theme says, and grows downwards.
-
-A phone has a picture that is narrow: what is beside each other here is below each other there.
-"""
+"""Where things are on a picture, in inches: all are of one width, and grow downwards."""
 
 import dataclasses
 import re
@@ -19,7 +16,7 @@ _MARGIN = 0.12
 _TITLE, _SUBTITLE, _LEGEND, _LINE = 0.26, 0.2, 0.23, 0.155
 _GAP = 0.06
 #: Letters in a line.
-_TITLE_COLUMNS, _SUBTITLE_COLUMNS, _LEGEND_COLUMNS, _FOOT_COLUMNS = 50, 68, 36, 84
+_TITLE_COLUMNS, _SUBTITLE_COLUMNS, _FOOT_COLUMNS = 50, 68, 84
 
 #: Between the parts of a foot.
 _DOT = " \N{MIDDLE DOT} "
@@ -49,27 +46,21 @@ class Sheet:
         self.theme = theme
         self.title = ". ".join(filter(None, (title, subtitle)))
         self._caption = " ".join(foot.split())
-        share = theme.width / WIDTH
         heads = [
-            (
-                _folded(one, int(_TITLE_COLUMNS * share)),
-                textwrap.wrap(below, int(_SUBTITLE_COLUMNS * share)),
-            )
+            (_folded(one, _TITLE_COLUMNS), textwrap.wrap(below, _SUBTITLE_COLUMNS))
             for one, below in ((title, subtitle), beside)
         ]
         lines, below_title = heads[0]
-        foot = _shown(foot, int(_FOOT_COLUMNS * share))
+        foot = _shown(foot, _FOOT_COLUMNS)
         subheading = _MARGIN + _TITLE * len(lines)
         heading = max(
             _MARGIN + _TITLE * len(one) + _SUBTITLE * len(below) + _GAP * bool(below)
             for one, below in heads
         )
-        columns = -(-columns // 2) if theme.is_narrow else columns
-        folded = sum(_fold(one) for one in legend) if columns == 1 and theme.is_narrow else 0
-        top = heading + _LEGEND * -(-len(legend) // columns) + _LINE * folded
+        top = heading + _LEGEND * -(-len(legend) // columns)
         foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN
         self.height = round(top + sum(map(sum, rows)) + below + foot_height, 2)  # whole pixels
-        self.figure: Figure = matplotlib.figure.Figure(figsize=(theme.width, self.height))
+        self.figure: Figure = matplotlib.figure.Figure(figsize=(WIDTH, self.height))
         self._tops: list[Span] = []
         for above, height in rows:
             self._tops.append((top + above, height))
@@ -90,20 +81,19 @@ class Sheet:
         """Add a panel to a row: `left` and `right` are inches from the picture's sides."""
         top, height = self._tops[row]
         bottom = 1 - (top + height) / self.height
-        whole = self.theme.width
-        width = (whole - left - right) / whole
-        return self.figure.add_axes((left / whole, bottom, width, height / self.height))
+        width = (WIDTH - left - right) / WIDTH
+        return self.figure.add_axes((left / WIDTH, bottom, width, height / self.height))
 
     def text(self, x: float, y: float, text: str, **more: Any) -> None:
         """Write at inches from the left and from the top."""
-        self.figure.text(x / self.theme.width, 1 - y / self.height, text, linespacing=1.25, **more)
+        self.figure.text(x / WIDTH, 1 - y / self.height, text, linespacing=1.25, **more)
 
     def legend(self, handles: Sequence[Artist], x: float, y: float, columns: int) -> None:
         """Say what is what, from a point on, in inches from the left and from the top."""
         self.figure.legend(
             handles=_by_lines(handles, columns),
             loc="upper left",
-            bbox_to_anchor=(x / self.theme.width, 1 - y / self.height),
+            bbox_to_anchor=(x / WIDTH, 1 - y / self.height),
             ncols=columns,
             frameon=False,
             borderaxespad=0,
@@ -135,13 +125,6 @@ def _shown(foot: str, columns: int) -> str:
     return "\n".join(lines)
 
 
-def _fold(handle: Artist) -> int:
-    """Fold what a legend says of something, and return how many lines that adds."""
-    lines = textwrap.wrap(str(handle.get_label()), _LEGEND_COLUMNS)
-    handle.set_label("\n".join(lines))
-    return len(lines) - 1
-
-
 def _by_lines(handles: Sequence[Artist], columns: int) -> list[Artist]:
     """Put what is meant line by line in the order in which matplotlib fills its columns."""
     n_lines = -(-len(handles) // columns)
@@ -159,21 +142,18 @@ def _by_lines(handles: Sequence[Artist], columns: int) -> list[Artist]:
 class Slot:
     """Where one of several panels is."""
 
-    row: int
     sides: tuple[float, float]  # inches from the picture's sides
     is_first: bool  # whether the numbers of the scales are beside it
     is_last: bool  # whether the numbers of a second scale are beside it
 
 
-def panels(theme: Theme, count: int, sides: tuple[float, float], gap: float) -> list[Slot]:
-    """Return where panels are that share a row, or have one each where the picture is narrow."""
+def panels(count: int, sides: tuple[float, float], gap: float) -> list[Slot]:
+    """Return where panels are that share a row."""
     left, right = sides
-    if theme.is_narrow:
-        return [Slot(n, sides, True, True) for n in range(count)]
-    width = (theme.width - left - right - gap * (count - 1)) / count
+    width = (WIDTH - left - right - gap * (count - 1)) / count
     starts = [left + n * (width + gap) for n in range(count)]
     return [
-        Slot(0, (start, theme.width - start - width), not n, n == count - 1)
+        Slot((start, WIDTH - start - width), not n, n == count - 1)
         for n, start in enumerate(starts)
     ]
 

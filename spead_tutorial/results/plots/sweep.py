@@ -15,7 +15,7 @@ from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_o
 from spead_tutorial.results.units import number
 
 _HEIGHT, _BESIDE_HEIGHT, _PAIR_HEIGHT, _GAIN_HEIGHT = 2.8, 1.8, 2.3, 1.05
-_ROOM, _GAIN_ROOM, _LOWER_ROOM = 0.34, 0.38, 0.85
+_ROOM, _GAIN_ROOM = 0.34, 0.38
 _GAP = 0.3
 _MOST_LABELS, _MOST_GAINS = 8, 5
 
@@ -87,11 +87,11 @@ class Sweep:
         look = looks(lines.labels, theme)
         columns = lines.columns()
         sheet = self._sheet(recording, lines, look, theme)
-        most_labels = _MOST_LABELS // (2 if theme.is_narrow else len(columns))
-        places, most = panels(theme, len(columns), curves.SIDES, _GAP), self._most(recording)
+        most_labels = _MOST_LABELS // len(columns)
+        places, most = panels(len(columns), curves.SIDES, _GAP), self._most(recording)
         has_gains = self._has_gains(lines)
         for place, (language, shown) in zip(places, columns.items(), strict=True):
-            axis = sheet.axes((1 + has_gains) * place.row, *place.sides)
+            axis = sheet.axes(0, *place.sides)
             curves.size_axis(axis, lines.sizes, None if has_gains else curves.SIZE, most_labels)
             unit = f": {self.rate}" if place.is_first else ""
             name = NAMES[language] + unit if language else self.rate
@@ -101,10 +101,9 @@ class Sweep:
             drawn = {one: look[one] for one in shown}
             curves.draw_lines(axis, lines.points, lines.labels, drawn, theme)
             if has_gains:
-                axis = sheet.axes(2 * place.row + 1, *place.sides)
+                axis = sheet.axes(1, *place.sides)
                 curves.size_axis(axis, lines.sizes, curves.SIZE, most_labels)
-                words = "gain over" if theme.is_narrow else "gain: times as fast as"
-                name = f"{words} {self.gained}" if place.is_first else ""
+                name = f"gain: times as fast as {self.gained}" if place.is_first else ""
                 _draw_gains(axis, lines, look, language, name, theme)
                 axis.tick_params(axis="y", labelleft=place.is_first)
         return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
@@ -167,18 +166,13 @@ class Sweep:
         self, recording: Recording, lines: _Lines, look: Mapping[Series, Look], theme: Theme
     ) -> Sheet:
         """Make room for the panels, below what says what is what."""
-        count = len(lines.columns())
-        height = _BESIDE_HEIGHT if count > 1 or theme.is_narrow else _HEIGHT
+        height = _BESIDE_HEIGHT if len(lines.columns()) > 1 else _HEIGHT
         height, other = _PAIR_HEIGHT if self.part else height, self.beside
         title, subtitle = self._words(lines)
         return Sheet(
             theme,
             title,
-            [
-                row
-                for first in (_ROOM, *[_LOWER_ROOM] * (count - 1) * theme.is_narrow)
-                for row in [(first, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * self._has_gains(lines)
-            ],
+            [(_ROOM, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * self._has_gains(lines),
             facts.caption(recording, curves.SHOWN, lines.labels),
             subtitle=subtitle,
             legend=curves.curve_legend(lines.labels, look, theme),

@@ -8,8 +8,7 @@ from typing import Any
 
 from spead_tutorial.measure.records import Series
 
-#: Inches: how wide a picture is on a page, and on a phone.
-WIDTH, _NARROW = 6.4, 3.6
+WIDTH = 6.4  #: Inches: how wide a picture is.
 
 #: What a picture calls the languages.
 NAMES = {"python": "Python", "c": "C", "cpp": "C++"}
@@ -44,16 +43,6 @@ class Theme:
     # colours of data: `"python"`, `"c"`, `"cpp"`, `"spead2"`, `"limit"`, and of the times of a
     # heap: `"preparing"`, `"sending"`
     colours: dict[str, str]
-    width: float = WIDTH  # inches: how wide the picture is
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether there is no room for panels side by side."""
-        return self.width < WIDTH
-
-    def narrow(self) -> "Theme":
-        """Return the same for a picture that fits on a phone."""
-        return dataclasses.replace(self, width=_NARROW)
 
     def pale(self, role: str) -> tuple[float, float, float]:
         """Return one of the colours such that it is pale, but lets nothing through."""

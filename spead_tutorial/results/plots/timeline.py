@@ -22,7 +22,7 @@ from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.bars import part_look
 from spead_tutorial.results.plots.render import Artist, Axes, Drawn, say
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, count_down, write
-from spead_tutorial.results.plots.theme import NAMES, Theme
+from spead_tutorial.results.plots.theme import NAMES, WIDTH, Theme
 from spead_tutorial.results.units import number, percent, size
 
 #: The two ways to send.
@@ -157,7 +157,7 @@ def _draw_block(axis: Axes, run: Timeline, span: int, theme: Theme) -> None:
 
     axis.set_xlim(0, most)
     count_down(axis, _HEIGHT, {_PROGRAM: "program", _NETWORK: "network\nthread"})
-    apart = _NUMBER * most / (theme.width - sum(_SIDES))
+    apart = _NUMBER * most / (WIDTH - sum(_SIDES))
     sent = inside(sending(run))
     above: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": FAINT}
     for y, role, shown in (
@@ -177,7 +177,7 @@ def _draw_block(axis: Axes, run: Timeline, span: int, theme: Theme) -> None:
     ends = sorted((left, right) for _, left, right in sent)
     gaps = [(after[0] - before[1], before[1]) for before, after in pairwise(ends)]
     longest, start = max(gaps, default=(0.0, 0.0))
-    if longest >= _LONG * most and longest / most * (theme.width - sum(_SIDES)) >= _WORD:
+    if longest >= _LONG * most and longest / most * (WIDTH - sum(_SIDES)) >= _WORD:
         centre: dict[str, Any] = {"ha": "center", "va": "center", "style": "italic"}
         axis.text(start + longest / 2, _NETWORK, "asleep", fontsize=FAINT, **centre)
 

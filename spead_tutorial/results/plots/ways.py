@@ -17,7 +17,7 @@ from spead_tutorial.results.units import size
 #: What the others are held against: chapters 4 to 11 work in this way.
 _NAMED = Series("ceiling", "c", "ceiling", "two threads")
 #: Inches of the names of loops, letters in a line of them, and inches from bar to bar.
-_LOOPS, _NARROW_LOOPS = (3.15, 50, 0.22), (1.95, 26, 0.34)
+_LEFT, _COLUMNS, _PITCH = 3.15, 50, 0.22
 
 
 def ceiling(recording: Recording, theme: Theme) -> Drawn:
@@ -33,8 +33,7 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
     loops = sorted((one for one in found if n in found[one]), key=lambda one: -found[one][n].median)
     best = gains[n][loops[0].variant]
     gained = "not known" if best is None else facts.told(best)
-    left, columns, pitch = _NARROW_LOOPS if theme.is_narrow else _LOOPS
-    height = pitch * len(loops)
+    height = _PITCH * len(loops)
     sheet = Sheet(
         theme,
         f"The best bare loop, not two threads: {gained}",
@@ -42,12 +41,12 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
         facts.caption(recording),
         subtitle=f"Heaps of {size(n)}; dark: two threads that fill and copy",
     )
-    axis = sheet.axes(0, left, 0.2)
+    axis = sheet.axes(0, _LEFT, 0.2)
     bars.prepare(axis, height, facts.highest(found[one][n] for one in loops), room=1.4, marks=3)
     names = {}
     for place, series in enumerate(loops):
-        y, point, name = (place + 0.5) * pitch, found[series][n], facts.bare_name(series.variant)
-        names[y] = textwrap.fill(name, columns)
+        y, point, name = (place + 0.5) * _PITCH, found[series][n], facts.bare_name(series.variant)
+        names[y] = textwrap.fill(name, _COLUMNS)
         line = Line(name, "limit", point.key)
         bars.draw_bar(axis, y, point, "limit", theme, line, pale=series != _NAMED)
     axis.set_yticks(list(names), list(names.values()), fontsize=FAINT)
@@ -69,7 +68,7 @@ Situations = Mapping[str, Mapping[str, facts.Point]]
 
 def loopback(recording: Recording, theme: Theme) -> Drawn:
     """Draw chapter 6's rate in each situation."""
-    found, group = _situations(recording), bars.group_height(theme)
+    found, group = _situations(recording), bars.GROUP
     sheet = Sheet(
         theme,
         _beside_lab(found),
@@ -83,10 +82,9 @@ def loopback(recording: Recording, theme: Theme) -> Drawn:
     bars.prepare(axis, group * len(found), facts.highest(points), room=1.3, marks=4)
     for index, (variant, languages) in enumerate(found.items()):
         y, name = index * group, _SITUATIONS[variant]
-        title, _, note = name.partition(", ") if theme.is_narrow else (name, "", "")
-        bars.label_group(axis, y, title, note, theme)
+        bars.label_group(axis, y, name, "", theme)
         for language, point in languages.items():
-            line, lane = bars.line_of(name, language, point), bars.lanes(y, theme)[language]
+            line, lane = bars.line_of(name, language, point), bars.lanes(y)[language]
             bars.draw_bar(axis, lane, point, language, theme, line)
     return sheet.drawn("Bars: the rate in MB/s.")
 
