@@ -78,14 +78,12 @@ def running(process: "subprocess.Popen[Any]") -> Iterator["subprocess.Popen[Any]
 
 
 @needs_lab
-def test_a_packet_socket_sees_messages_packets_fragments_and_heaps():
-    header = bytes.fromhex("5304030500000002")
-    items = (1 << 63 | 2 << 40 | 123456).to_bytes(8, "big") + (0x3300 << 40).to_bytes(8, "big")
+def test_a_packet_socket_sees_messages_packets_and_fragments():
     found = []
     with open_lab() as lab, lab.socket() as sender:
         for segment, datagrams in (
             (1000, [bytes(500), bytes(9500)]),
-            (0, [header + items + bytes(20_000 - 24)]),
+            (0, [bytes(20_000)]),
         ):
             raw = lab.socket(socket.AF_PACKET, socket.SOCK_RAW)
             with Capture(raw, lab.device) as capture:
@@ -95,8 +93,8 @@ def test_a_packet_socket_sees_messages_packets_fragments_and_heaps():
                     sender.sendto(datagram, (lab.address, lab.port))
                 seen = capture.packets()
             found.append((seen.messages, seen.packets, seen.fragments))
-            found.append((seen.packet_bytes, seen.payload_bytes, seen.heap_bytes))
-    assert found == [(2, 11, 0), (1000, 10_000, None), (3, 1, 2), (20_000, 20_000, 123456)]
+            found.append((seen.packet_bytes, seen.payload_bytes))
+    assert found == [(2, 11, 0), (1000, 10_000), (3, 1, 2), (20_000, 20_000)]
 
 
 @needs_lab

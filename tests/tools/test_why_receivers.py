@@ -168,7 +168,7 @@ def test_a_socket_is_asked_for_its_buffer_and_its_merging():
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the runs be short."""
-    for name, value in (("_RUN_S", 0.2), ("_SEARCH_S", 1.0), ("_TRACED_S", 0.5)):
+    for name, value in (("_RUN_S", 0.2), ("_TRACED_S", 0.5)):
         monkeypatch.setattr(watching, name, value)
 
 

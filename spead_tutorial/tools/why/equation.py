@@ -32,6 +32,8 @@ _SPINS, _MOSTLY = 0.1, 0.8
 _FAULT, _TOUCH = Told("fresh-memory", "page faults"), (OWN, "copies")
 #: Calls that start programs and threads, and how many there are for a packet where that goes on.
 _STARTERS, _OFTEN, _YIELD = ("clone", "clone3", "fork", "vfork"), 0.01, "sched_yield"
+#: Languages in which one thread runs at a time: who waits for that wakes up now and then.
+_ONE_LOCK = ("Python", "Ruby")
 #: Waits that end when another thread, or another process, has done something.
 _SHARED = (LOCK, INPUT, LOOP, STARTS, READS)
 
@@ -203,10 +205,7 @@ class _Teller:
         if its.waits and not self._whole:
             told = [(one, n / its.total) for one, n in its.told]
             awake = self._faults(thread) * on_s / (on_s + asleep) if on_s else 0.0
-            spent = [(one, (on_s + asleep) * n) for one, n in self._faulting(told, awake)]
-            yield from self._idle(line, spent, whole)
-            for one, seconds in spent:
-                yield from self._part(line, one, seconds)
+            yield from self._spied(line, self._faulting(told, awake), on_s, asleep)
             return
         for one, share in self._running(thread, its):
             yield Part(one.kind, one.what, on_s * share)
@@ -220,7 +219,8 @@ class _Teller:
         """Return the call by which a thread gives its core away for packets, if it does."""
         sent = sum(one.messages for one in self._callers)
         given = sum(call.count for call in self._calls(thread) if call.name == _YIELD)
-        return _YIELD if given > _OFTEN * sent > 0 else ""
+        is_often = not self._whole and given > _LASTS * sent > 0
+        return _YIELD if is_often else ""
 
     def _its(self, line: Watched) -> Sampled:
         """Return the samples of a thread, or of all."""
@@ -279,21 +279,21 @@ class _Teller:
 
     # ---- What it waits for ----
 
-    def _idle(self, line: Watched, spent: list[tuple[Told, float]], whole: float) -> Iterator[Part]:
-        """Take waits for packets from the calls in which they were seen."""
-        looks = sum(one.seen for one in line.waits if WAITS.get(one.call) == IDLE)
-        left = whole * looks / line.looks if line.looks else 0.0
-        for i, (one, seconds) in enumerate(spent):
-            taken = min(left, seconds) if one.call in WAITS else 0.0
-            spent[i], left = (one, seconds - taken), left - taken
-            yield Part(IDLE, "", taken)
-
-    def _part(self, line: Watched, one: Told, seconds: float) -> Iterator[Part]:
-        """Return what a sample is for that may be of a wait."""
-        if one.call in WAITS and one.kind != self._main:
-            yield from self._waited(line, one, seconds)
-        else:
-            yield Part(one.kind, one.what, seconds)
+    def _spied(
+        self, line: Watched, told: list[tuple[Told, float]], on_s: float, asleep: float
+    ) -> Iterator[Part]:
+        """Divide time by samples that are also of waits: with a core is what is left of that."""
+        waits = [one.call in WAITS and one.kind != SENDS for one, _ in told]
+        waited = sum(share for (_, share), is_wait in zip(told, waits, strict=True) if is_wait)
+        awake = on_s / (on_s + asleep) if on_s else 0.0
+        running = min(1.0, max(0.0, awake - (1 - waited)) / waited) if waited else 0.0
+        for (one, share), is_wait in zip(told, waits, strict=True):
+            seconds = (on_s + asleep) * share
+            yield Part(one.kind, one.what, seconds * (running if is_wait else 1.0))
+            if is_wait and self._main == READS and one.kind in (READS, LOOP):
+                one = Told(IDLE, "", one.call)
+            if is_wait:
+                yield from self._waited(line, one, seconds * (1 - running))
 
     def _told(self, its: Sampled, wait: Waited) -> Told:
         """Say what a wait is for, by the stacks that were seen in the same call."""
@@ -310,20 +310,24 @@ class _Teller:
         if one.call in ("sendto", "sendmsg", "sendmmsg"):
             one = dataclasses.replace(one, kind="waits-for-room")
         slept = 0.0 if one.is_lock or one.kind == SLEEPS else self._timed_out(line.thread, one)
-        yield Part(SLEEPS, one.what, seconds * slept)
-        seconds *= 1 - slept
-        if one.kind not in _SHARED or one.is_lock or self._whole:
-            is_for_started = self._starts and one.kind in (LOCK, INPUT) and not one.is_lock
-            yield Part(STARTS if is_for_started else one.kind, one.what, seconds)
-            return
         same = [wait for wait in line.waits if WAITS.get(wait.call) == WAITS.get(one.call)]
         looks = sum(wait.seen for wait in same) or 1
         running, asleep = Counter[int](), Counter[int]()
         for wait in same:
             running.update(wait.running)
             asleep.update(wait.asleep)
-        ran = sum(running.values()) or 1
         share = min(1.0, max(running.values(), default=0) / looks)
+        if one.kind == LOCK and slept and self._seen.language in _ONE_LOCK:
+            yield Part(LOCK, "the interpreter's lock", seconds * slept * share)
+            seconds -= seconds * slept * share
+            slept -= slept * share
+        yield Part(SLEEPS, one.what, seconds * slept)
+        seconds *= 1 - slept
+        if one.kind not in _SHARED or one.is_lock or self._whole:
+            is_for_started = self._starts and one.kind in (LOCK, INPUT) and not one.is_lock
+            yield Part(STARTS if is_for_started else one.kind, one.what, seconds)
+            return
+        ran = sum(running.values()) or 1
         for tid, n in running.items():
             yield from self._done_by(tid, one, seconds * share * n / ran)
         seconds *= 1 - share

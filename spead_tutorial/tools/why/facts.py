@@ -77,8 +77,6 @@ class Packets:
     payload_bytes: int  # bytes within UDP
     fragments: int  # messages that are pieces of a datagram larger than the MTU
     packet_bytes: int  # the size within UDP of most packets, by their bytes
-    # the length of most SPEAD heaps, by their bytes; None where the packets are not SPEAD
-    heap_bytes: int | None
 
     @property
     def per_message(self) -> float:

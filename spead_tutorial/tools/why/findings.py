@@ -43,10 +43,9 @@ _BATCHED = (_EACH, "no-segmentation-offload")
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is said of a kind of finding: `findings.toml` has them all, and says what is in them."""
 
+    chapters: tuple[int, int]  # of senders and of receivers
     does: str
     check: str
-    chapter: int
-    receivers: int
     of_receivers: str = ""
     in_: dict[str, str] = msgspec.field(name="in", default_factory=dict)
 
@@ -78,10 +77,9 @@ class Finding:
 
 def finding(kind: str, seen: Seen, takes_s: float, where: list[str], gain: Gain | None) -> Finding:
     row = ROWS[kind]
-    check, chapter = row.in_.get(seen.language, row.check), row.chapter
-    if seen.receiving is not None:
-        check, chapter = row.of_receivers or check, row.receivers
-    return Finding(kind, takes_s, tuple(where), check, chapter, gain)
+    check, receives = row.in_.get(seen.language, row.check), seen.receiving is not None
+    check = row.of_receivers or check if receives else check
+    return Finding(kind, takes_s, tuple(where), check, row.chapters[receives], gain)
 
 
 def diagnose(seen: Seen) -> tuple[Finding, ...]:
@@ -151,7 +149,8 @@ def _of_parts(seen: Seen, its: Account) -> list[Finding]:
             continue
         if kind == READS and its.of(IDLE) > _IDLE * its.packet_s:
             continue  # of waking up
-        if kind in (SENDS, READS) and takes_s < its.loop_s:
+        has_pieces = _loop(seen, loops.GATHERED) is not None
+        if kind in (SENDS, READS) and (takes_s < its.loop_s or has_pieces):
             continue  # of its calls, which others say
         gain = _without(its, takes_s)
         found.append(finding(kind, seen, takes_s, its.where(kind), gain))
@@ -204,7 +203,7 @@ def _of_ways(seen: Seen, its: Account) -> list[Finding]:
         if not tried or (kind in _BATCHED and seen.language in _WITHOUT and not seen.receiving):
             continue
         best = min(tried, key=lambda one: _median(one) / one.way.packet_bytes)
-        saved = max(0.0, its.loop_s - _as_much(best, as_is, _median(best)))
+        saved = max(0.0, _median(as_is) - _as_much(best, as_is, _median(best)))
         where = list(seen.calls.names) if seen.calls else []
         found.append(finding(kind, seen, saved, where, _gain_of(its, as_is, best)))
     return found
@@ -219,19 +218,19 @@ def _gain_of(its: Account, as_is: Loop, other: Loop) -> Gain:
     """Return what another way gains: at least if the rest stays, at most if it goes with calls."""
     a, b = as_is.way, other.way
     now_s, then_s = _median(as_is), _as_much(other, as_is, _median(other))
-    spread = max(_spread(as_is), _spread(other))
-    scale = its.loop_s / now_s if now_s else 1.0  # the share of it that was found in the sender
-    saved = (now_s - then_s) * scale
+    scale = min(1.0, its.loop_s / now_s)  # the share of it that was found in the sender
+    saved, spread = (now_s - then_s) * scale, max(_spread(as_is), _spread(other))
+    # What goes with calls, and with packets: at the least it stays, but for what gathers pieces.
+    calls_s = its.of(SENDS) + its.of(READS) + max(0.0, its.loop_s - now_s)
+    rest_s = its.busy_s - now_s * scale - calls_s
+    gathers = a.pieces > b.pieces
     bytes_now, bytes_then = a.packet_bytes * a.packets, b.packet_bytes * b.packets
-    fewer = min(1.0, bytes_now * a.messages / (bytes_then * b.messages))
+    fewer = 0.0 if gathers else min(1.0, bytes_now * a.messages / (bytes_then * b.messages))
     per_packet = min(1.0, a.packet_bytes / b.packet_bytes)
-    calls_s = its.of(SENDS) + its.of(READS)
-    rest_s = its.busy_s - its.loop_s - calls_s
-    low = its.busy_s / max(1e-12, its.busy_s - saved * (1 - spread))
-    then = its.loop_s - saved * (1 + spread) + calls_s * fewer + rest_s * per_packet
-    high = its.busy_s / max(then_s * scale, then)
-    low, high = max(1.0, min(low, high)), max(1.0, low, high)
-    return Gain(low, low, high)
+    least, most = saved * (1 - spread) + calls_s * gathers, saved * (1 + spread)
+    then = now_s * scale - most + calls_s * fewer + rest_s * per_packet
+    low = max(1.0, its.busy_s / max(1e-12, its.busy_s - least))
+    return Gain(low, low, max(low, its.busy_s / max(then_s * scale, then)))
 
 
 def _spread(loop: Loop) -> float:

@@ -131,8 +131,8 @@ Doing = dict[int, Blocked | None]
 
 #: The calls that programs wait in here, by their numbers.
 _FILE = importlib.resources.files(__package__).joinpath("syscalls.toml")
-_NUMBERS = tomllib.loads(_FILE.read_text()).get(platform.machine(), {})
-_HERE = {number: name for name, number in _NUMBERS.items()}
+_NUMBERS = tomllib.loads(_FILE.read_text()).get(platform.machine(), "")
+_HERE = {int(number): name for name, _, number in (one.partition("=") for one in _NUMBERS.split())}
 #: Which argument says until when: an address, of which nothing is none, or milliseconds.
 _UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
 _MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}

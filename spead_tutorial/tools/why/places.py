@@ -23,8 +23,6 @@ from spead_tutorial.tools.why.looks import family
 _RING_MIB = 16
 _IPV4, _IPV6, _UDP = 0x0800, 0x86DD, 17
 _IPV6_FRAGMENT = 44
-_SPEAD = b"S\x04"
-_HEAP_LENGTH = 2
 #: How long a process is looked at for a socket, and how often.
 _FIND_S, _LOOKS = 0.2, 100
 
@@ -41,7 +39,7 @@ class Capture(PacketRing):
     def packets(self) -> Packets | None:
         """Return what was noted; None where no UDP was sent."""
         messages = packets = payload = fragments = 0
-        sizes, heaps = Counter[int](), Counter[int]()  # bytes by the size of their packet, and heap
+        sizes = Counter[int]()  # bytes by the size of their packet
         for message in self.messages():
             head, merged = message.head, message.merged
             found = _datagram(head) if message.is_sent else None
@@ -57,8 +55,6 @@ class Capture(PacketRing):
             size = struct.unpack_from("!H", head, at - 4)[0] - 8 if is_fragment else n_bytes
             packets += -(-n_bytes // merged) if merged else 1
             sizes[merged or size] += n_bytes if merged else size
-            if (heap := _heap_bytes(head[at:])) is not None:
-                heaps[heap] += n_bytes
         if not messages or not packets:
             return None
         return Packets(
@@ -67,7 +63,6 @@ class Capture(PacketRing):
             payload_bytes=payload,
             fragments=fragments,
             packet_bytes=max(sizes, key=sizes.__getitem__),
-            heap_bytes=max(heaps, key=heaps.__getitem__) if heaps else None,
         )
 
 
@@ -94,23 +89,6 @@ def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
     if offset:
         return at, False, True
     return at + 8, True, bool(more)
-
-
-def _heap_bytes(packet: bytes) -> int | None:
-    """Return how long the heap is that a SPEAD packet is of; None where it does not say."""
-    if len(packet) < 8 or not packet.startswith(_SPEAD):
-        return None
-    address_bytes, n_items = packet[3], struct.unpack_from("!H", packet, 6)[0]
-    if not 0 < address_bytes < 8:
-        return None
-    bits = 8 * address_bytes
-    for at in range(8, min(8 + 8 * n_items, len(packet) - 7), 8):
-        (pointer,) = struct.unpack_from("!Q", packet, at)
-        immediate, number = pointer >> 63, (pointer >> bits) & ((1 << (63 - bits)) - 1)
-        if immediate and number == _HEAP_LENGTH:
-            length: int = pointer & ((1 << bits) - 1)
-            return length or None
-    return None
 
 
 # ---- The places ----

@@ -28,17 +28,17 @@ _NOTHING = subprocess.DEVNULL
 
 #: What programs are run by, by the name of the file: in the words of the report.
 LANGUAGES = {
-    "python": "Python", "pypy": "Python", "node": "JavaScript", "deno": "JavaScript",
-    "bun": "JavaScript", "java": "Java", "php": "PHP", "ruby": "Ruby", "perl": "Perl", "lua": "Lua",
-    "tclsh": "Tcl", "bash": "shell", "dash": "shell", "sh": "shell", "zsh": "shell",
-    "dotnet": "C#", "julia": "Julia",
+    "python": "Python", "pypy": "Python", "node": "JavaScript", "java": "Java", "php": "PHP",
+    "ruby": "Ruby", "perl": "Perl", "lua": "Lua", "tclsh": "Tcl", "bash": "shell", "dash": "shell",
+    "sh": "shell", "zsh": "shell", "dotnet": "C#",
 }  # fmt: skip
 #: Those whose compiled code keeps frame pointers, where an unwinder by tables finds nothing.
 _BY_POINTERS = ("Java", "JavaScript", "Go")
 #: What has an interpreter tell perf the names of what it compiles, and keep frame pointers.
 NAMING = {
     "NODE_OPTIONS": "--perf-basic-prof --interpreted-frames-native-stack",
-    "JAVA_TOOL_OPTIONS": "-XX:+PreserveFramePointer",
+    "JAVA_TOOL_OPTIONS": "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer"
+    " -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
 }
 
 
@@ -48,8 +48,7 @@ def language(pid: int) -> str:
         name = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
     except OSError:
         return ""
-    stem = re.sub(r"[\d.-].*$", "", name)
-    return LANGUAGES.get(stem, "")
+    return LANGUAGES.get(re.sub(r"[\d.-].*$", "", name), "")
 
 
 def naming() -> dict[str, str]:
@@ -154,9 +153,6 @@ def profile(pids: Sequence[int], folder: Path, seconds: float) -> Iterator[Profi
             if one.poll() is None:
                 one.kill()
                 one.wait()
-    for pid in pids:
-        if language(pid) == "Java":
-            _name_java(pid)
 
 
 def _graphs(pids: Sequence[int]) -> dict[str, list[int]]:
@@ -166,16 +162,6 @@ def _graphs(pids: Sequence[int]) -> dict[str, list[int]]:
         graph = "fp" if is_go or language(pid) in _BY_POINTERS else f"dwarf,{_STACK}"
         found.setdefault(graph, []).append(pid)
     return found
-
-
-def _name_java(pid: int) -> None:
-    """Have a virtual machine write down what it has compiled, as perf reads it."""
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        there = Path(os.readlink(f"/proc/{pid}/exe")).with_name("jcmd")
-        path = str(there) if there.exists() else shutil.which("jcmd")
-        if path is not None:
-            words = [path, str(pid), "Compiler.perfmap"]
-            subprocess.run(words, stdin=_NOTHING, capture_output=True, check=False, timeout=5)
 
 
 def forget_names(pids: Sequence[int]) -> None:

@@ -13,11 +13,9 @@ from typing import Any
 import click
 
 from spead_tutorial.lab import Counters, Lab
-from spead_tutorial.measure import search
-from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.delivery import blast
 from spead_tutorial.measure.programs import Done, program_path
-from spead_tutorial.measure.records import Received
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import calls, profilers
@@ -31,9 +29,9 @@ from spead_tutorial.tools.why.watching import fault_s
 
 #: Bytes in a heap, and in a packet where the MTU has room for it; and in the largest message.
 _HEAP, _PACKET, _MESSAGE = 1 << 16, 9000, 65507
-#: How long a run of the search sends, how long it goes on, and where it begins.
-_RUN_S, _SEARCH_S = 0.4, 4.0
-_SEARCHED = search.Criterion(1, 0, 2.0, lowest=1e6)
+#: How long a run of the search sends, at which rates in bytes/s, and at which shares of what was
+#: taken of the highest.
+_RUN_S, _HIGHEST, _LOWEST, _SHARES = 0.4, 1e9, 1e6, (0.9, 0.6, 0.3)
 #: The share of a run without a core from which its losses are others', and how little of it may be
 #: left to conclude from.
 _STARVED, _LEAST_AWAKE = 0.05, 0.1
@@ -135,7 +133,6 @@ def _fates(before: Any, after: Any, done: Done, merges: bool | None) -> Fates:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Tried:
-    asked: float  # bytes/s
     fates: Fates
     starved: float  # the share of its time in which its busiest thread had no core
     cpu_s: float  # CPU time of all its threads
@@ -154,18 +151,13 @@ class _Found:
 
 
 def _search(program: Program) -> _Found:
-    """Look for the highest rate without a loss, around what it takes of far too much."""
-    deadline = time.monotonic() + _SEARCH_S
-    first = _try(program, search.START)
-    taken = first.fates.rate * (1 - first.fates.share) / max(1 - first.starved, _LEAST_AWAKE)
-    tried, runs = [first], list[Received]()
-    start = max(taken, _SEARCHED.lowest) if first.fates.lost else search.START
-    runs += [] if first.fates.lost else [_run_of(first, 0)]
-    while (rate := search.next_rate(runs, start, _SEARCHED)) is not None:
-        if time.monotonic() > deadline:
-            break
-        tried.append(_try(program, rate))
-        runs.append(_run_of(tried[-1], len(runs)))
+    """Send far too much to it, and then less than it took of that, until nothing is lost."""
+    tried = [_try(program, _HIGHEST)]
+    fates, awake = tried[0].fates, max(1 - tried[0].starved, _LEAST_AWAKE)
+    taken = fates.rate * (1 - fates.share) / awake
+    for share in _SHARES:
+        if tried[-1].fates.lost:
+            tried.append(_try(program, max(share * taken, _LOWEST)))
     held = max((one.fates.rate for one in tried if not one.fates.lost), default=0.0)
     lossy = [one for one in tried if one.is_lost] or [one for one in tried if one.fates.lost]
     lowest = min((one.fates for one in lossy), key=lambda fates: fates.rate, default=None)
@@ -193,21 +185,7 @@ def _tried(program: Program, rate: float, *more: str) -> _Tried:
     took = time.monotonic() - begun
     starved = max(((one.cpu_s, one.runnable_s) for one in done), default=(0.0, 0.0))[1]
     program.settle()
-    return _Tried(rate, sent[0], min(1.0, starved / took), sum(one.cpu_s for one in done))
-
-
-def _run_of(tried: _Tried, number: int) -> Received:
-    """Return a run as one of the search's samples."""
-    case = Case("ours", "c", "blast", _HEAP, _PACKET)
-    heaps = max(1, round(tried.fates.packets * _PACKET / _HEAP))
-    measured = {
-        "asked_bytes_per_s": tried.asked,
-        "elapsed_ns": round(heaps * _HEAP / tried.fates.rate * 1e9),
-        "received_heaps": heaps,
-        "received_dropped": tried.fates.lost if tried.is_lost else 0,
-        "run": number,
-    }
-    return Begun(Step(0, False, case)).received(heaps, 0, ("", ""), None, measured)
+    return _Tried(sent[0], min(1.0, starved / took), sum(one.cpu_s for one in done))
 
 
 # ---- Its calls ----
@@ -256,7 +234,7 @@ def _watched(
         pids = family(pid)
         with profilers.profile(pids, folder, _PROFILE_S) as profile:
             time.sleep(_PROFILE_S)
-        language, pooled = profilers.language(pids[-1]), is_pooled(pids[-1])
+        spoken, pooled = profilers.language(pids[-1]), is_pooled(pids[-1])
     program.end(_END_S)
     fates = sent[0]
     packets = max(1, round(arrived.packets - arrived.no_room * fates.per_message))
@@ -270,7 +248,7 @@ def _watched(
     )
     return Seen(
         program=program.name,
-        language="Go" if pooled else language,
+        language="Go" if pooled else spoken,
         place=program.spot.text,
         mtu=lab.mtu,
         cores=len(os.sched_getaffinity(0)),

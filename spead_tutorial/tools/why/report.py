@@ -10,7 +10,7 @@ import msgspec
 
 from spead_tutorial.chapters.catalogue import Chapter, Receiver, find_chapter, find_receiver
 from spead_tutorial.results.tables import Column, Table, plain, rendered, width_up_to
-from spead_tutorial.results.units import bytes_text, number, percent, size, thousands
+from spead_tutorial.results.units import bytes_text, number, percent, thousands
 from spead_tutorial.tools.why import loops
 from spead_tutorial.tools.why.equation import NO_CORE, Account, account
 from spead_tutorial.tools.why.facts import Receiving, Seen
@@ -228,9 +228,6 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
     if packets is not None:
         cut = f"; {number(packets.fragments)} IP fragments" if packets.fragments else ""
         yield "bytes in a packet", f"{packets.packet_bytes}, of {seen.largest_packet} that fit{cut}"
-        if packets.heap_bytes is not None and calls is not None and calls.per_call:
-            each = packets.heap_bytes / packets.mean_bytes / packets.per_message / calls.per_call
-            yield "calls for a heap", f"{number(each)}, of {size(packets.heap_bytes)}"
     if run.threads:
         faults = sum(one.thread.faults for one in run.threads)
         yield "page faults for a packet", number(faults / seen.n_packets if seen.n_packets else 0)

@@ -46,6 +46,7 @@ _EVALUATES = re.compile(
     r"|^caml_interprete|^Interpreter|^execute_command|^Builtins_Interpreter"
 )
 _MADE = re.compile(r"perf-\d+\.map|^//anon|\[anon|jitted")
+_MARKS = re.compile(r"^(?:LazyCompile|JS|Function|Script|Eval|Builtin|BytecodeHandler):[*^~]?")
 _LIBRARY = re.compile(r"\.so\b|^\[|^/usr/lib|^/lib")
 _PYTHONS = re.compile(r"/lib/python[\d.]+t?/(?!site-packages|dist-packages)(.*)$")
 _LINE = re.compile(r"^(?P<symbol>.*) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
@@ -104,6 +105,8 @@ def _of_line(file: str, symbol: str) -> str | None:
 def _is_own(symbol: str, library: str) -> bool:
     if library.endswith(".py"):
         return _PYTHONS.search(library) is None
+    if " node:" in symbol:
+        return False
     return bool(_MADE.search(library) or _EVALUATES.search(symbol)) or not _LIBRARY.search(library)
 
 
@@ -200,7 +203,7 @@ def _samples(lines: Iterable[str]) -> Iterator[tuple[int, int, str, list[Frame]]
             break
         if (frame := _FRAME.match(line)) is not None:
             if len(frames) < _MOST_FRAMES:
-                frames.append((frame[1].partition("+0x")[0], frame[2]))
+                frames.append((_MARKS.sub("", frame[1].partition("+0x")[0]), frame[2]))
         elif (head := _HEAD.match(line)) is not None:
             if frames:
                 yield tid, pid, name, frames

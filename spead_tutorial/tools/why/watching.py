@@ -117,10 +117,9 @@ def fault_s() -> float:
 def _looped(spot: Spot, packets: Packets, calls: Calls | None, mtu: int) -> tuple[Loop, ...] | str:
     way = loops.way_of(packets, calls)
     ways = {"": way} | loops.otherwise(way, packets, mtu - IP_UDP_HEADERS)
-    if isinstance(spot, InLab):
-        return loops.measured(spot.lab, ways)
-    try:  # where it sends to is for its own packets
-        with Lab(mtu=max(1280, mtu)) as lab:
+    lab = spot.lab if isinstance(spot, InLab) else None
+    try:  # where else it sends to is for its own packets
+        with contextlib.nullcontext(lab) if lab else Lab(mtu=max(1280, mtu)) as lab:
             return loops.measured(lab, ways)
     except LabError as error:
         return UNSEEN["bare-loop"].format(why=error)
@@ -242,12 +241,12 @@ class Program:
             pids = self._lasting()
             self.pids += pids
             with profilers.profile(pids, folder, seconds) as profile:
-                begun = time.monotonic()
-                while time.monotonic() < begun + seconds and not self._has_ended():
+                until = time.monotonic() + seconds
+                while time.monotonic() < until and not self._has_ended():
                     self._meet()
                     time.sleep(10 * _POLL_S)
-                took = time.monotonic() - begun
-            if took < seconds / 2 and self._sender.pid is None and not is_last:
+                is_early = time.monotonic() < until
+            if is_early and self._sender.pid is None and not is_last:
                 return None
             if ring is None:
                 assert isinstance(capture, str)
