@@ -352,6 +352,9 @@ class _Teller:
         other = self._watched[tid].thread
         late = max(0.0, other.runnable_s)
         has_core = other.cpu_s / (other.cpu_s + late) if other.cpu_s + late else 1.0
+        if self._starts and other.pid not in self._pids:  # a program that ends at once
+            yield Part(STARTS, other.name, seconds)
+            return
         yield Part(NO_CORE, "", seconds * (1 - has_core) * self._run.crowded)
         yield Part(one.kind, one.what, seconds * (1 - has_core) * (1 - self._run.crowded))
         for does, share in self._running(other, self._sampled.get(tid, Sampled(other.name))):

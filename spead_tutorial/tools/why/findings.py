@@ -17,13 +17,11 @@ from spead_tutorial.tools.why.stacks import IDLE, READS, SENDS
 #: A gain below this is said last, in a line; and how many times what the best loop takes a packet
 #: may take, of which nothing is found.
 MATTERS, FAST = 1.1, 2.2
-#: Of what mending leaves, the part that may be a consequence of the fault.
-_FOLLOWS = 0.5
 #: The share of the time in which a receiver waits for packets, and loses some all the same, from
 #: which it is not too slow: they come at once, or when it does something else.
 _IDLE, _STARVED = 0.3, 0.1
-#: Standard errors of an interval.
-_ERRORS = 2.0
+#: Standard errors of an interval, and the most that a rate may be uncertain.
+_ERRORS, _MOST_NOISE = 2.0, 0.3
 _SHARED = "shared-core"
 #: Of each finding about how packets are sent, which loops show what mending gains, the best first.
 WAYS = {
@@ -152,21 +150,33 @@ def _of_parts(seen: Seen, its: Account) -> list[Finding]:
         has_pieces = _loop(seen, loops.GATHERED) is not None
         if kind in (SENDS, READS) and (takes_s < its.loop_s or has_pieces):
             continue  # of its calls, which others say
-        gain = _without(its, takes_s)
+        gain = _without(seen, its, takes_s)
         found.append(finding(kind, seen, takes_s, its.where(kind), gain))
     return found
 
 
-def _without(its: Account, takes_s: float, whole_s: float | None = None) -> Gain:
-    """Return what it gains if some of its time goes, as far as looks can tell."""
+def _without(seen: Seen, its: Account, takes_s: float, whole_s: float | None = None) -> Gain:
+    """Return what it gains if some of its time goes, and as much of the rest as may follow it."""
     whole_s = whole_s or its.busy_s
     share = min(1.0, takes_s / whole_s)
     error = whole_s * _ERRORS * math.sqrt(max(share * (1 - share), 1 / its.samples) / its.samples)
-    least = max(its.loop_s, whole_s * 1e-3)
+    as_is = _loop(seen, "")
+    least = max(min(as_is.packet_s) if as_is else 0.0, whole_s * 1e-3)
     rest = max(whole_s - takes_s, least)
-    most, fewest = rest + error, max(least, rest - error - _FOLLOWS * min(rest - least, takes_s))
+    most, fewest = rest + error, max(least, rest - error - min(rest - least, takes_s))
     low, high = max(1.0, whole_s / most), max(1.0, whole_s / fewest)
+    if high > MATTERS:  # the two were measured one after the other
+        low, high = max(1.0, low * (1 - _noise(seen))), high * (1 + _noise(seen))
     return Gain(math.sqrt(low * high), low, high)
+
+
+def _noise(seen: Seen) -> float:
+    """Return how far the rate of a sender may be from what it usually is, as a share of it."""
+    rates = seen.run.rates
+    if len(rates) < 3 or not statistics.mean(rates):
+        return 0.0
+    error = _ERRORS * statistics.stdev(rates) / math.sqrt(len(rates))
+    return min(_MOST_NOISE, error / statistics.mean(rates))
 
 
 def _shared(seen: Seen, its: Account) -> Finding | None:
@@ -182,7 +192,7 @@ def _shared(seen: Seen, its: Account) -> Finding | None:
     if len(together) < 2:
         return None
     takes_s = its.of(NO_CORE)
-    gain = _without(its, takes_s, its.packet_s)
+    gain = _without(seen, its, takes_s, its.packet_s)
     return finding(_SHARED, seen, takes_s, [" and ".join(together)], gain)
 
 
@@ -205,7 +215,7 @@ def _of_ways(seen: Seen, its: Account) -> list[Finding]:
         best = min(tried, key=lambda one: _median(one) / one.way.packet_bytes)
         saved = max(0.0, _median(as_is) - _as_much(best, as_is, _median(best)))
         where = list(seen.calls.names) if seen.calls else []
-        found.append(finding(kind, seen, saved, where, _gain_of(its, as_is, best)))
+        found.append(finding(kind, seen, saved, where, _gain_of(seen, its, as_is, best)))
     return found
 
 
@@ -214,12 +224,12 @@ def _as_much(other: Loop, as_is: Loop, packet_s: float) -> float:
     return packet_s * as_is.way.packet_bytes / other.way.packet_bytes
 
 
-def _gain_of(its: Account, as_is: Loop, other: Loop) -> Gain:
+def _gain_of(seen: Seen, its: Account, as_is: Loop, other: Loop) -> Gain:
     """Return what another way gains: at least if the rest stays, at most if it goes with calls."""
     a, b = as_is.way, other.way
     now_s, then_s = _median(as_is), _as_much(other, as_is, _median(other))
     scale = min(1.0, its.loop_s / now_s)  # the share of it that was found in the sender
-    saved, spread = (now_s - then_s) * scale, max(_spread(as_is), _spread(other))
+    saved, spread = (now_s - then_s) * scale, max(_spread(as_is), _spread(other), _noise(seen))
     # What goes with calls, and with packets: at the least it stays, but for what gathers pieces.
     calls_s = its.of(SENDS) + its.of(READS) + max(0.0, its.loop_s - now_s)
     rest_s = its.busy_s - now_s * scale - calls_s
