@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Heaps that spead2 has received, taken in by our item groups, beside what spead2's say."""
 
-import dataclasses
 import itertools
 import logging
 import random
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,11 +11,9 @@ import pytest
 import spead2.recv
 
 import spead_tutorial
-from spead_tutorial.items import RawDescriptor
 from support.heaps import same
 from support.random_heaps import random_heap
-
-DEFAULT = spead_tutorial.Flavour()
+from support.raw_heaps import DEFAULT, described, heap_of, update, value
 
 
 def received(packets: list[bytes], bug_compat: int = 0) -> Any:
@@ -54,36 +50,6 @@ def test_values_and_descriptors_of_random_heaps_are_those_that_spead2_finds(bloc
             assert same(mine.value, item.value), (seed, name, mine.value, item.value)
             compared += 1
     assert compared > 20
-
-
-def value(data: bytes, id: int = 0x1000, *, immediate: bool = False) -> Any:
-    """Return a received value; before Python 3.12, only some types have a buffer."""
-    array = np.frombuffer(bytearray(data), np.uint8).view(_Value)
-    array.id, array.is_immediate = id, immediate
-    return array
-
-
-class _Value(np.ndarray):
-    id: int
-    is_immediate: bool
-
-
-def heap_of(descriptors: list[RawDescriptor], values: list[Any]) -> Any:
-    return SimpleNamespace(
-        flavour=DEFAULT, get_descriptors=lambda: descriptors, get_items=lambda: values
-    )
-
-
-def described(**changes: Any) -> RawDescriptor:
-    plain = RawDescriptor(0x1000, b"x", b"", b"", [("u", 8)], [None])
-    return dataclasses.replace(plain, **changes)
-
-
-def update(descriptor: RawDescriptor, data: bytes, **options: Any) -> Any:
-    group = spead_tutorial.ItemGroup()
-    immediate = options.pop("immediate", False)
-    group.update(heap_of([descriptor], [value(data, immediate=immediate)]), **options)
-    return group["x"].value
 
 
 NUMPY = b"{'descr': '>i2', 'fortran_order': False, 'shape': (2,)}"
