@@ -8,7 +8,6 @@ have the right type never come here. Bytes come from strangers: what does not fi
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -17,22 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: Fields of an element: pairs of a letter and a width in bits.
-Format = Sequence[tuple[str, int]]
-
-#: The types of those fields that NumPy has one for.
-FIELD_DTYPES = {
-    **{
-        (letter, bits): np.dtype(f">{letter}{bits // 8}")
-        for letter in "ui"
-        for bits in (8, 16, 32, 64)
-    },
-    ("f", 32): np.dtype(">f4"),
-    ("f", 64): np.dtype(">f8"),
-    ("b", 8): np.dtype("?"),
-    ("c", 8): np.dtype("S1"),
-}
-
+from spead_tutorial._bits import FIELD_DTYPES, Format, Layout
 
 # ---------------------------------------------------------------------------------------
 # Values that are converted
@@ -248,28 +232,26 @@ def check_order(new_order: str) -> str:
 def read_value(
     buffer: NDArray[np.uint8],
     shape: Sequence[int | None],
-    dtype: np.dtype[Any] | None,
+    of: np.dtype[Any] | Layout,
     order: str,
-    format: Format | None,
     *,
+    is_text: bool,
     is_immediate: bool,
     new_order: str,
 ) -> tuple[Any, int]:
-    """Make a value of bytes."""
-    bits = 8 * dtype.itemsize if dtype is not None else sum(n for _, n in format or ())
+    """Make a value of bytes, and say how many of them are more than it takes."""
+    bits = of.bits if isinstance(of, Layout) else 8 * of.itemsize
     sizes = sized(shape, 8 * buffer.size // bits)
-    count = math.prod(sizes)
-    needed = (count * bits + 7) // 8
+    needed = (math.prod(sizes) * bits + 7) // 8
     if needed > buffer.size:
         raise ValueError(f"shape {tuple(sizes)} takes {needed} bytes, and {buffer.size} arrived")
     used = buffer[buffer.size - needed :] if is_immediate else buffer[:needed]
     surplus = 0 if is_immediate or None in shape else buffer.size - needed
-    if format is not None and list(format) == [("c", 8)] and len(sizes) == 1:
+    if is_text:
         return used.tobytes().decode("ascii").rstrip("\0"), surplus
-    if dtype is not None:
-        return _as_array(used, sizes, dtype, order, new_order), surplus
-    assert format is not None
-    return _as_objects(used, sizes, format, count), surplus
+    if isinstance(of, Layout):
+        return _unpacked(used, sizes, of, new_order), surplus
+    return _as_array(used, sizes, of, order, new_order), surplus
 
 
 def sized(shape: Sequence[int | None], most: int) -> list[int]:
@@ -296,73 +278,8 @@ def _as_array(
         raise ValueError(str(error)) from None
 
 
-def _as_objects(used: NDArray[np.uint8], sizes: list[int], format: Format, count: int) -> Any:
-    """Make an array of fields that are packed bit by bit: Python's numbers where NumPy has none."""
-    widths = [bits for _, bits in format]
-    columns = [
-        _values(column, letter, bits)
-        for column, (letter, bits) in zip(_unpacked(used, widths, count), format, strict=True)
-    ]
-    array: NDArray[Any]
-    if len(columns) == 1:
-        array = np.empty(count, object)
-        array[:] = columns[0]
-    else:
-        types = [FIELD_DTYPES.get(field, np.dtype(object)) for field in format]
-        array = np.empty(count, [(f"f{i}", dtype) for i, dtype in enumerate(types)])
-        for i, column in enumerate(columns):
-            array[f"f{i}"] = column
-    array = array.reshape(sizes)
-    return array if sizes else array[()]
-
-
-def _values(column: NDArray[Any], letter: str, bits: int) -> NDArray[Any] | list[Any]:
-    """Return the values of a field: of its numbers, or, where NumPy has none so wide, its bytes."""
-    is_wide = column.ndim == 2
-    if letter == "b":
-        truths: NDArray[np.bool_] = np.any(column, axis=1) if is_wide else column != 0
-        return truths
-    if letter in "fc":
-        return column.view("S1" if letter == "c" else f"f{bits // 8}")
-    if is_wide:
-        is_signed = letter == "i"
-        whole = (int.from_bytes(bytes(x), "big") for x in column)
-        return [n - (n >> (bits - 1) << bits) if is_signed else n for n in whole]
-    if letter == "u":
-        return column
-    unused = 8 * column.itemsize - bits
-    return (column << unused).view(f"i{column.itemsize}") >> unused
-
-
-def _unpacked(
-    packed: NDArray[np.uint8], widths: Sequence[int], n_records: int
-) -> list[NDArray[Any]]:
-    """Take records apart bit by bit."""
-    ends = list(itertools.accumulate(widths))
-    n_bits = n_records * ends[-1]
-    if all(width % 8 == 0 for width in widths):
-        unit = 8
-        digits = packed[: n_bits // 8]
-    else:
-        unit = 1
-        digits = np.unpackbits(packed[: (n_bits + 7) // 8])[:n_bits]
-    records = digits.reshape(n_records, ends[-1] // unit)
-    return [
-        _joined(records[:, (end - width) // unit : end // unit], unit)
-        for end, width in zip(ends, widths, strict=True)
-    ]
-
-
-def _joined(digits: NDArray[np.uint8], unit: int) -> NDArray[Any]:
-    """Put the digits of each number together, each of which has `unit` bits."""
-    n_records, n_digits = digits.shape
-    width = n_digits * unit
-    if width <= 64:
-        numbers = np.zeros(n_records, np.min_scalar_type((1 << width) - 1))
-        for digit in digits.T:
-            numbers = numbers << unit | digit
-        return numbers
-    if unit == 8:
-        return digits
-    padding = np.zeros((n_records, -width % 8), np.uint8)
-    return np.packbits(np.hstack([padding, digits]), axis=1)
+def _unpacked(used: NDArray[np.uint8], sizes: list[int], layout: Layout, new_order: str) -> Any:
+    array = layout.unpack(used, math.prod(sizes), new_order).reshape(sizes)
+    if sizes:
+        return array
+    return array[()] if len(layout.format) > 1 else array.item()

@@ -19,6 +19,7 @@ from typing import Any, Literal, Protocol, Self, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from spead_tutorial._bits import FIELD_DTYPES, Layout
 from spead_tutorial._numpy_header import (
     MOST_BYTES,
     MOST_DIMENSIONS,
@@ -29,7 +30,6 @@ from spead_tutorial._numpy_header import (
 )
 from spead_tutorial._shown import shown
 from spead_tutorial._values import (
-    FIELD_DTYPES,
     as_dtype,
     check_order,
     integer_range,
@@ -553,14 +553,16 @@ class Item(Descriptor):
         """Work out beforehand what `to_buffer` would otherwise find out for every heap."""
         super()._prepare()
         self._exports = _exports(self._wire_dtype)
+        # How bits become values: worked out when that is first asked for.
+        self._made_layout: Layout | None = None
         # Arrays of this shape, in C order, are sent as they are.
         fixed = not self.is_variable_size() and self._order == "C" and not self._clash
         self._as_is_shape = self._shape if fixed and self._exports else None
         # Bytes of a received array that is such memory as it is; -1 for others.
         self._as_is_bytes = -1
         self._sizes: tuple[int, ...] = ()
-        text = len(self._shape) == 1 and list(self._format or ()) == [("c", 8)]
-        if self._as_is_shape and self._wire_dtype is not None and not text:
+        self._is_text = len(self._shape) == 1 and list(self._format or ()) == [("c", 8)]
+        if self._as_is_shape and self._wire_dtype is not None and not self._is_text:
             sizes = tuple(size for size in self._as_is_shape if size is not None)
             # NumPy says of every type with an array in it that it is native.
             native = self._wire_dtype.newbyteorder("=") == self._wire_dtype
@@ -585,6 +587,13 @@ class Item(Descriptor):
                     self._int_length = bits // 8
                     self._int_signed = letter == "i"
                     self._is_short_integer = bits < 64
+
+    @property
+    def _layout(self) -> Layout:
+        if self._made_layout is None:
+            assert self._format is not None
+            self._made_layout = Layout(self._format)
+        return self._made_layout
 
     @property
     def value(self) -> Any:
@@ -626,9 +635,16 @@ class Item(Descriptor):
         Notes
         -----
         An array is the memory of the heap itself, and keeps all of it, unless its byte order has
-        to be changed. Text of one dimension is a ``str``. Where NumPy has no type for a field, the
-        value is made of Python's numbers. A dimension that varies takes as many elements as have
-        arrived; of other items, bytes that are too many are left out, with a warning.
+        to be changed. Text of one dimension is a ``str``. A dimension that varies takes as many
+        elements as have arrived; of other items, bytes that are too many are left out, with a
+        warning.
+
+        Where NumPy has no type for a field, the elements are *unpacked* to new memory, into the
+        smallest type that holds them: ``bool`` for ``b`` of any width, ``uint8`` for ``("u", 1)``,
+        ``int16`` for ``("i", 12)``, ``uint64`` for ``("u", 48)``, and Python's integers for more
+        than 64 bits. That takes at most ten times the memory of the bytes, and up to 3 MiB. A
+        single number, of shape ``()``, is an ``int`` or a ``bool`` of Python's. Elements of several
+        fields are structures, the fields of which are called ``f0``, ``f1`` and so on.
         """
         self.value = self._read(raw_item, check_order(new_order), _log.warning)
 
@@ -648,9 +664,9 @@ class Item(Descriptor):
             value, surplus = read_value(
                 buffer,
                 self._shape,
-                self._wire_dtype,
+                self._layout if self._wire_dtype is None else self._wire_dtype,
                 self._order,
-                self._format,
+                is_text=self._is_text,
                 is_immediate=raw_item.is_immediate,
                 new_order=new_order,
             )

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import atheris
 import numpy as np
 
-MODULES = ("_numpy_header", "_values", "items", "tools.recv_items")
+MODULES = ("_bits", "_numpy_header", "_values", "items", "tools.recv_items")
 with atheris.instrument_imports(include=[f"spead_tutorial.{name}" for name in MODULES]):
     import spead_tutorial
     from spead_tutorial.tools.recv_items import Items

@@ -7,6 +7,8 @@ every count is taken by looking at everything again. Only where a packet could b
 names, and in how many finished heaps are remembered, it follows ours.
 """
 
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from support.ref_encode import Descriptor
@@ -222,6 +224,33 @@ def decode_descriptor(data: bytes, bug_compat: int) -> Descriptor | None:
 def split(data: bytes, size: int) -> list[bytes]:
     """Cut into pieces of a size; what is left over is left out."""
     return [data[at : at + size] for at in range(0, len(data) - size + 1, size)]
+
+
+def decode_elements(data: bytes, format: Sequence[tuple[str, int]], count: int) -> list[object]:
+    """Read elements of packed fields, bit by bit: tuples where there are several fields."""
+    bits = "".join(f"{byte:08b}" for byte in data)
+    at = 0
+    elements: list[object] = []
+    for _ in range(count):
+        fields = []
+        for letter, width in format:
+            fields.append(decode_field(letter, bits[at : at + width]))
+            at += width
+        elements.append(tuple(fields) if len(fields) > 1 else fields[0])
+    return elements
+
+
+def decode_field(letter: str, bits: str) -> object:
+    number = int(bits, 2)
+    if letter == "b":
+        return number != 0
+    if letter == "i" and bits[0] == "1":
+        return number - (1 << len(bits))
+    if letter in "fc":
+        raw = number.to_bytes(len(bits) // 8, "big")
+        code = "c" if letter == "c" else {32: ">f", 64: ">d"}[len(bits)]
+        return struct.unpack(code, raw)[0]
+    return number
 
 
 @dataclass
