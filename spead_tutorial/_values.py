@@ -238,6 +238,7 @@ def read_value(
     is_text: bool,
     is_immediate: bool,
     new_order: str,
+    max_elements: int,
 ) -> tuple[Any, int]:
     """Make a value of bytes, and say how many of them are more than it takes."""
     bits = of.bits if isinstance(of, Layout) else 8 * of.itemsize
@@ -250,7 +251,7 @@ def read_value(
     if is_text:
         return used.tobytes().decode("ascii").rstrip("\0"), surplus
     if isinstance(of, Layout):
-        return _unpacked(used, sizes, of, new_order), surplus
+        return _unpacked(used, sizes, of, new_order, max_elements), surplus
     return _as_array(used, sizes, of, order, new_order), surplus
 
 
@@ -278,8 +279,17 @@ def _as_array(
         raise ValueError(str(error)) from None
 
 
-def _unpacked(used: NDArray[np.uint8], sizes: list[int], layout: Layout, new_order: str) -> Any:
-    array = layout.unpack(used, math.prod(sizes), new_order).reshape(sizes)
+def _unpacked(
+    used: NDArray[np.uint8], sizes: list[int], layout: Layout, new_order: str, most: int
+) -> Any:
+    count = math.prod(sizes)
+    n_fields = len(layout.format)
+    if count * n_fields > most:
+        raise ValueError(
+            f"{count * n_fields} fields would be taken apart, and {most} are the most: set"
+            " max_elements of the group to allow more"
+        )
+    array = layout.unpack(used, count, new_order).reshape(sizes)
     if sizes:
         return array
-    return array[()] if len(layout.format) > 1 else array.item()
+    return array[()] if n_fields > 1 else array.item()

@@ -29,6 +29,7 @@ from spead_tutorial._numpy_header import (
     read_numpy_header,
 )
 from spead_tutorial._shown import shown
+from spead_tutorial._types import whole
 from spead_tutorial._values import (
     as_dtype,
     check_order,
@@ -41,6 +42,8 @@ from spead_tutorial.flavour import BUG_COMPAT_SWAP_ENDIAN, STREAM_CTRL_ID
 
 __all__ = ["Descriptor", "Item", "ItemGroup", "RawDescriptor"]
 
+#: Elements of an item that are unpacked: as many as 64 MiB have bits.
+MOST_ELEMENTS = 1 << 29
 # Smallest id that a group gives to an item that has none.
 _FIRST_FREE_ID = 0x1000
 _MOST_NAMED, _LONGEST_NAME = 10, 60  # of the items of a group in a message
@@ -615,7 +618,9 @@ class Item(Descriptor):
     def value(self) -> None:
         self._value = None
 
-    def set_from_raw(self, raw_item: _RawItem, new_order: str = "=") -> None:
+    def set_from_raw(
+        self, raw_item: _RawItem, new_order: str = "=", *, max_elements: int = MOST_ELEMENTS
+    ) -> None:
         """Set the value to what was received.
 
         Parameters
@@ -625,12 +630,14 @@ class Item(Descriptor):
             (``is_immediate``).
         new_order : str
             Byte order of the value, as for ``numpy.dtype.newbyteorder``; ``"|"`` leaves it.
+        max_elements : int
+            As for `ItemGroup`.
 
         Raises
         ------
         ValueError
-            If the bytes are too few; UnicodeDecodeError for text that is not ASCII. The item has
-            not changed then.
+            If the bytes are too few, or too many elements would be unpacked; UnicodeDecodeError
+            for text that is not ASCII. The item has not changed then.
 
         Notes
         -----
@@ -646,9 +653,11 @@ class Item(Descriptor):
         single number, of shape ``()``, is an ``int`` or a ``bool`` of Python's. Elements of several
         fields are structures, the fields of which are called ``f0``, ``f1`` and so on.
         """
-        self.value = self._read(raw_item, check_order(new_order), _log.warning)
+        self.value = self._read(raw_item, check_order(new_order), max_elements, _log.warning)
 
-    def _read(self, raw_item: _RawItem, new_order: str, warn: Callable[..., None]) -> Any:
+    def _read(
+        self, raw_item: _RawItem, new_order: str, max_elements: int, warn: Callable[..., None]
+    ) -> Any:
         view = memoryview(raw_item)
         # What most items are is read without more ado.
         if view.nbytes == self._as_is_bytes and new_order == "=":
@@ -669,6 +678,7 @@ class Item(Descriptor):
                 is_text=self._is_text,
                 is_immediate=raw_item.is_immediate,
                 new_order=new_order,
+                max_elements=max_elements,
             )
         except UnicodeDecodeError:
             raise
@@ -802,6 +812,11 @@ class ItemGroup:
 
     Parameters
     ----------
+    max_elements : int
+        How many elements of an item `update` unpacks at most, each field of an element counted by
+        itself: a value of more is refused. By default they are as many as 64 MiB have bits. Only
+        fields that NumPy has no type for are unpacked, see `Item.set_from_raw`; other arrays
+        are the memory of their heap, however many elements they have.
     max_memory : int
         Bytes of memory that items may take that heaps describe, as descriptors come from strangers.
         An item counts as 1024 bytes, those of its name and description, 256 for each field of its
@@ -811,8 +826,8 @@ class ItemGroup:
 
     Attributes
     ----------
-    max_memory : int
-        As above. It can be assigned to; items that the group has already stay.
+    max_elements, max_memory : int
+        As above. They can be assigned to; items that the group has already stay.
     left_out : int
         How many descriptors of the heap that it was last updated with are left out: those that
         there is no room for, or that are beyond a limit of `Descriptor.from_raw`, or without a
@@ -822,7 +837,10 @@ class ItemGroup:
     #: 64 MiB.
     DEFAULT_MAX_MEMORY = 1 << 26
 
-    def __init__(self, *, max_memory: int = DEFAULT_MAX_MEMORY) -> None:
+    def __init__(
+        self, *, max_elements: int = MOST_ELEMENTS, max_memory: int = DEFAULT_MAX_MEMORY
+    ) -> None:
+        self.max_elements = whole("max_elements", max_elements)
         self._by_id: dict[int, Item] = {}
         self._by_name: dict[str, Item] = {}
         self._n_warnings = self._next_warning = 0
@@ -905,7 +923,8 @@ class ItemGroup:
         Raises
         ------
         ValueError
-            Where a descriptor cannot be read, and nothing is taken in; or a value.
+            Where a descriptor cannot be read, and nothing is taken in; or a value, or more than
+            `max_elements` of it would have to be unpacked.
 
         Notes
         -----
@@ -919,7 +938,8 @@ class ItemGroup:
         for raw in heap.get_items():
             item = self._by_id.get(raw.id)
             if item is not None:
-                values.append((item, item._read(raw, new_order, self._warn)))
+                value = item._read(raw, new_order, self.max_elements, self._warn)
+                values.append((item, value))
             elif raw.id > STREAM_CTRL_ID:
                 undescribed.append(raw.id)
         if undescribed:

@@ -168,6 +168,8 @@ class ItemGroup(items.ItemGroup, HeapGenerator):
     ----------
     descriptor_frequency, flavour
         As in `HeapGenerator`.
+    max_elements : int
+        As in `spead_tutorial.ItemGroup`, for what it is updated with.
 
     Examples
     --------
@@ -181,8 +183,10 @@ class ItemGroup(items.ItemGroup, HeapGenerator):
         self,
         descriptor_frequency: int | None = None,
         flavour: Flavour = Flavour(),  # noqa: B008 (frozen)
+        *,
+        max_elements: int = items.MOST_ELEMENTS,
     ) -> None:
-        items.ItemGroup.__init__(self)
+        items.ItemGroup.__init__(self, max_elements=max_elements)
         # A plain reference would make a cycle, and leave the values to the garbage collector.
         HeapGenerator.__init__(self, weakref.proxy(self), descriptor_frequency, flavour)
 

@@ -11,6 +11,7 @@ import spead2
 from hypothesis import HealthCheck, assume, given, settings
 
 import spead_tutorial
+import spead_tutorial.send
 from support.random_heaps import random_item
 from support.raw_heaps import described, heap_of, update, value
 from support.ref_decode import decode_elements
@@ -164,6 +165,35 @@ def test_what_is_unpacked_takes_no_more_than_ten_times_its_bytes(format):
     values = [value(random_bytes(HEAP))]
     peak, _ = peak_of(lambda: spead_tutorial.ItemGroup().update(heap_of([descriptor], values)))
     assert peak < MOST
+
+
+def test_more_elements_than_a_group_allows_are_refused_and_those_that_are_memory_are_not():
+    group = spead_tutorial.ItemGroup(max_elements=16)
+    pairs = described(format=[("u", 1), ("u", 3)])
+    group.update(heap_of([pairs], [value(b"abcd")]))
+    assert group["x"].value.shape == (8,)
+    with pytest.raises(ValueError, match=r"'x' \(0x1000\): 20 fields .* 16 are the most.*max_elem"):
+        group.update(heap_of([], [value(b"abcde")]))
+    assert group["x"].value.shape == (8,)
+    group.max_elements = 20
+    group.update(heap_of([], [value(b"abcde")]))
+    assert group["x"].value.shape == (10,)
+    group.update(heap_of([described()], [value(b"a" * 100)]))
+    assert group["x"].value.shape == (100,)
+    raw = value(b"ab")
+    item = spead_tutorial.Item(0x1000, "x", "", (None,), format=[("u", 1)])
+    with pytest.raises(ValueError, match=r"16 fields .* 15 are the most"):
+        item.set_from_raw(raw, max_elements=15)
+    item.set_from_raw(raw)
+    assert item.value.shape == (16,)
+
+
+def test_a_group_that_sends_has_the_same_limit_and_a_strange_one_is_refused():
+    assert spead_tutorial.send.ItemGroup(max_elements=5).max_elements == 5
+    assert spead_tutorial.send.ItemGroup().max_elements == spead_tutorial.ItemGroup().max_elements
+    for strange in (-1, 1.5, "1"):
+        with pytest.raises(TypeError, match="max_elements"):
+            spead_tutorial.ItemGroup(max_elements=strange)
 
 
 @pytest.mark.parametrize(
