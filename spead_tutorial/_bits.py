@@ -9,6 +9,7 @@ than 64 bits, and no memory but for the array that is returned and that of a blo
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +34,8 @@ FIELD_DTYPES = {
 }
 
 _WIDEST = 64  # bits of a number that NumPy has
-_BLOCKS = 256  # that bytes are taken in, but for those that would be smaller than
+_BLOCKS_READ = 256  # that bytes are taken in, but for those that would be smaller than
+_BLOCKS_WRITTEN = 32
 _LEAST_BLOCK = 1 << 12
 _MOST_BITS = 1 << 13  # of an element that are taken at once
 
@@ -109,10 +111,12 @@ class Layout:
             self._dtypes[new_order] = dtype.newbyteorder(new_order)  # type: ignore[arg-type]
         return self._dtypes[new_order]
 
-    def _step(self, count: int) -> int:
+    def _step(self, count: int, n_blocks: int, multiple: int = 1) -> int:
         """Return how many elements are a block."""
-        n_bits = max(8 * _LEAST_BLOCK, count * self.bits // _BLOCKS)
-        return max(1, n_bits // self.bits)
+        n_bits = max(8 * _LEAST_BLOCK, count * self.bits // n_blocks)
+        return max(1, n_bits // (self.bits * multiple)) * multiple
+
+    # ---- Values of bytes ----
 
     def unpack(self, packed: NDArray[np.uint8], count: int, new_order: str) -> NDArray[Any]:
         """Make an array of elements that lie in bytes."""
@@ -123,7 +127,7 @@ class Layout:
             out[f"f{i}"] = self._wide_numbers(packed, count, i)
         # Its bytes: assigning to thousands of fields would take long.
         raw: NDArray[np.uint8] = np.ndarray((count, out.itemsize), np.uint8, out)
-        step = self._step(count)
+        step = self._step(count, _BLOCKS_READ)
         for first in range(0, count, step):
             n = min(step, count - first)
             for alike in self._alike:
@@ -172,6 +176,49 @@ class Layout:
 
         return np.fromiter(numbers(), _unpacked_dtype(letter, bits), count)
 
+    # ---- Bytes of values ----
+
+    def pack(self, columns: Sequence[NDArray[Any]]) -> NDArray[np.uint8]:
+        """Put elements together, of each field of which there is a column: numbers that fit."""
+        if self._wide:
+            return np.frombuffer(self._pack_wide(columns), np.uint8)
+        count = columns[0].size
+        out = np.empty((count * self.bits + 7) // 8, np.uint8)
+        step = self._step(count, _BLOCKS_WRITTEN, 8)  # blocks end with a byte
+        for first in range(0, count, step):
+            n = min(step, count - first)
+            digits = np.empty((n, self.bits // self._unit), np.uint8)
+            for column, field, start in zip(columns, self.format, self._starts, strict=True):
+                own = column[first : first + n].astype(_packed_dtype(*field)).view(np.uint8)
+                own = (np.unpackbits(own) if self._unit == 1 else own).reshape(n, -1)
+                n_digits = field[1] // self._unit
+                begin = start // self._unit
+                digits[:, begin : begin + n_digits] = own[:, own.shape[1] - n_digits :]
+            done = digits.ravel() if self._unit == 8 else np.packbits(digits)
+            out[first * self.bits // 8 :][: done.size] = done
+        return out
+
+    def _pack_wide(self, columns: Sequence[NDArray[Any]]) -> bytearray:
+        """Put elements together as one number, and as many of them as end with a byte."""
+        masks = [(1 << bits) - 1 for _, bits in self.format]
+        together = 8 // math.gcd(self.bits, 8)
+        count = columns[0].size
+        out = bytearray((count * self.bits + 7) // 8)
+        step = self._step(count, _BLOCKS_WRITTEN, together)
+        for begin in range(0, count, step):
+            block = (column[begin : begin + step] for column in columns)
+            rows = zip(*map(_ints, block, self.format), strict=True)
+            for first in range(begin, min(begin + step, count), together):
+                n_bits = joined = 0
+                for row in itertools.islice(rows, together):
+                    for number, mask, (_, bits) in zip(row, masks, self.format, strict=True):
+                        joined = joined << bits | number & mask
+                    n_bits += self.bits
+                padding = -n_bits % 8
+                at, length = first * self.bits // 8, (n_bits + padding) // 8
+                out[at : at + length] = (joined << padding).to_bytes(length, "big")
+        return out
+
 
 def _runs(starts: NDArray[np.intp], length: int) -> NDArray[np.intp]:
     """Return the places of what is so long, and begins at each of these."""
@@ -201,3 +248,12 @@ def _joined(digits: NDArray[np.uint8], alike: _Alike, unit: int) -> NDArray[Any]
         raw = digits.reshape(-1) if unit == 8 else np.packbits(digits.reshape(-1))
         numbers = raw.view(packed).reshape(n)
     return numbers != 0 if alike.letter == "b" else numbers
+
+
+def _ints(column: NDArray[Any], field: tuple[str, int]) -> list[int]:
+    """Return what Python can shift for each number of a column: its bits."""
+    letter, bits = field
+    if bits <= _WIDEST:
+        column = column.astype(_packed_dtype(letter, bits))
+        column = column.view(f">u{column.itemsize}")
+    return list(map(int, column.tolist()))

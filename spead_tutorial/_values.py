@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spead_tutorial._bits import FIELD_DTYPES, Format, Layout
+from spead_tutorial._bits import FIELD_DTYPES, Layout
 
 # ---------------------------------------------------------------------------------------
 # Values that are converted
@@ -29,8 +29,8 @@ def integer_range(letter: str, bits: int) -> tuple[int, int]:
     return -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
 
-def _as_integers(value: Any, letter: str, bits: int) -> NDArray[Any]:
-    """Convert to integers of a given width."""
+def _checked_integers(value: Any, letter: str, bits: int) -> NDArray[Any]:
+    """Return numbers that are whole and in range, in the type that they have, or as objects."""
     raw = np.asarray(value)
     if raw.dtype.kind not in "iufb" or (
         raw.dtype.kind == "f" and not isinstance(value, np.ndarray)
@@ -53,9 +53,7 @@ def _as_integers(value: Any, letter: str, bits: int) -> NDArray[Any]:
         for extreme in (int(raw.min()), int(raw.max())):
             if not low <= extreme <= high:
                 raise ValueError(f"{extreme} is out of range for {letter}{bits}: {low} to {high}")
-    if bits > 64:
-        return raw.astype(object)
-    return raw.astype(np.uint64 if letter == "u" else np.int64)
+    return raw
 
 
 def _whole(element: Any) -> int:
@@ -73,24 +71,6 @@ def _whole(element: Any) -> int:
     return number
 
 
-def _as_records(value: Any, names: tuple[str, ...]) -> NDArray[np.void]:
-    """Arrange records as a structured array of Python objects, none of them converted."""
-    if not _is_records(value):
-        # NumPy would repeat a plain number in all fields.
-        raise ValueError(f"each element has to be a tuple of {len(names)} fields")
-    return np.array(value, dtype=[(name, object) for name in names])
-
-
-def _is_records(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(_is_records(element) for element in value)
-    if isinstance(value, np.ndarray):
-        return value.dtype.names is not None or (
-            value.dtype == object and _is_records(value.tolist())
-        )
-    return isinstance(value, (tuple, np.void))
-
-
 def as_dtype(value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Convert to an array of exactly one dtype, which is `value` itself if it has it already."""
     if isinstance(value, np.ndarray) and value.dtype == dtype:
@@ -100,7 +80,7 @@ def as_dtype(value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     if isinstance(value, np.ndarray) and np.can_cast(value.dtype, dtype, "safe"):
         return np.asarray(value).astype(dtype)  # nothing to check: byte order or a wider type
     if dtype.kind in "ui":
-        return _as_integers(value, dtype.kind, 8 * dtype.itemsize).astype(dtype)
+        return _checked_integers(value, dtype.kind, 8 * dtype.itemsize).astype(dtype)
     if dtype.kind == "b" and not isinstance(value, np.ndarray):
         # Next to a string, zero would become one, which is not false.
         return np.array(value, dtype=object).astype(dtype)
@@ -112,20 +92,6 @@ def as_dtype(value: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
     if dtype.kind == "V" and raw.dtype.itemsize > dtype.itemsize:
         raise ValueError(f"{raw.dtype.itemsize} bytes do not fit the {dtype.itemsize} of {dtype}")
     return raw.astype(dtype)
-
-
-def _as_structure(value: Any, dtype: np.dtype[Any], names: tuple[str, ...]) -> NDArray[Any]:
-    records = _as_records(value, names)
-    out = np.zeros(records.shape, dtype=dtype)
-    for name in names:
-        field = dtype[name]
-        column = records[name].tolist()  # nested lists again, with the objects as leaves
-        base, shape = field.base, out.shape + field.shape
-        converted = as_dtype(column, base) if out.size else np.zeros(shape, base)
-        if converted.shape != shape:
-            raise ValueError(f"field {name!r} has shape {converted.shape}, expected {shape}")
-        out[name] = converted
-    return out
 
 
 def _as_inexact(raw: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -154,61 +120,66 @@ def _as_text(raw: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 # ---------------------------------------------------------------------------------------
-# Fields that are packed bit by bit, most significant bit first
+# Elements that have fields
+
+
+def _columns(value: Any, n_fields: int) -> tuple[list[Any], tuple[int, ...]]:
+    """Take records apart: a column of each field, none of it converted, and their shape."""
+    if isinstance(value, (np.ndarray, np.void)) and value.dtype.names is not None:
+        if len(value.dtype.names) != n_fields:
+            raise ValueError(f"each element has {len(value.dtype.names)} fields, not {n_fields}")
+        return [np.asarray(value[name]) for name in value.dtype.names], value.shape
+    if not _is_records(value):
+        # NumPy would repeat a plain number in all fields.
+        raise ValueError(f"each element has to be a tuple of {n_fields} fields")
+    records = np.array(value, dtype=[(f"f{i}", object) for i in range(n_fields)])
+    # Nested lists again, with the objects as leaves.
+    return [records[f"f{i}"].tolist() for i in range(n_fields)], records.shape
+
+
+def _is_records(value: Any) -> bool:
+    if isinstance(value, list):
+        return all(_is_records(element) for element in value)
+    if isinstance(value, (np.ndarray, np.void)):
+        return value.dtype.names is not None or (
+            value.dtype == object and _is_records(value.tolist())
+        )
+    return isinstance(value, tuple)
+
+
+def _as_structure(value: Any, dtype: np.dtype[Any], names: tuple[str, ...]) -> NDArray[Any]:
+    columns, shape = _columns(value, len(names))
+    out = np.zeros(shape, dtype)
+    for name, column in zip(names, columns, strict=True):
+        field = dtype[name]
+        expected = shape + field.shape
+        converted = as_dtype(column, field.base) if out.size else np.zeros(expected, field.base)
+        if converted.shape != expected:
+            raise ValueError(f"field {name!r} has shape {converted.shape}, expected {expected}")
+        out[name] = converted
+    return out
 
 
 def pack_fields(
-    value: Any, format: Format, check_shape: Callable[[tuple[int, ...]], None]
+    value: Any, layout: Layout, check_shape: Callable[[tuple[int, ...]], None]
 ) -> NDArray[np.uint8]:
     """Pack fields that NumPy has no type for, bit by bit."""
-    columns = [value]
-    if len(format) > 1:
-        names = tuple(f"f{i}" for i in range(len(format)))
-        records = _as_records(value, names)
-        check_shape(records.shape)
-        columns = [records[name].tolist() for name in names]
+    columns, shape = [value], None
+    if len(layout.format) > 1:
+        columns, shape = _columns(value, len(layout.format))
+        check_shape(shape)
     packed = []
-    for column, (letter, bits) in zip(columns, format, strict=True):
+    for i, (column, (letter, bits)) in enumerate(zip(columns, layout.format, strict=True)):
         if letter in "ui":
-            array = _as_integers(column, letter, bits)
+            array = _checked_integers(column, letter, bits)
         else:
             array = as_dtype(column, FIELD_DTYPES[letter, 8 if letter == "b" else bits])
-        if len(columns) == 1:
+        if shape is None:
             check_shape(array.shape)
-        packed.append(_big_endian(array.ravel(), bits))
-    return _packed(packed, [bits for _, bits in format])
-
-
-def _big_endian(array: NDArray[Any], bits: int) -> NDArray[np.uint8]:
-    """Return the big-endian bytes of every element, enough of them for `bits` bits."""
-    if array.dtype == object:
-        length = (bits + 7) // 8
-        mask = (1 << bits) - 1
-        joined = b"".join((number & mask).to_bytes(length, "big") for number in array)
-        return np.frombuffer(joined, np.uint8).reshape(-1, length)
-    if array.dtype == np.bool_:
-        column = np.zeros((array.size, (bits + 7) // 8), np.uint8)
-        column[:, -1] = array
-        return column
-    big = array.astype(array.dtype.newbyteorder(">"))
-    return big.view(np.uint8).reshape(array.size, array.itemsize)
-
-
-def _packed(columns: Sequence[NDArray[np.uint8]], widths: Sequence[int]) -> NDArray[np.uint8]:
-    """Put records together bit by bit."""
-    if all(width % 8 == 0 for width in widths):
-        # Eight times less memory than going through single bits.
-        return np.hstack(
-            [
-                column[:, column.shape[1] - width // 8 :]
-                for column, width in zip(columns, widths, strict=True)
-            ]
-        ).ravel()
-    bits = [
-        np.unpackbits(column, axis=1)[:, 8 * column.shape[1] - width :]
-        for column, width in zip(columns, widths, strict=True)
-    ]
-    return np.packbits(np.hstack(bits))
+        elif array.shape != shape:
+            raise ValueError(f"field {i} has shape {array.shape}, expected {shape}")
+        packed.append(array.reshape(-1))
+    return layout.pack(packed)
 
 
 # ---------------------------------------------------------------------------------------

@@ -556,7 +556,7 @@ class Item(Descriptor):
         """Work out beforehand what `to_buffer` would otherwise find out for every heap."""
         super()._prepare()
         self._exports = _exports(self._wire_dtype)
-        # How bits become values: worked out when that is first asked for.
+        # How bits become values, and values bits: worked out when that is first asked for.
         self._made_layout: Layout | None = None
         # Arrays of this shape, in C order, are sent as they are.
         fixed = not self.is_variable_size() and self._order == "C" and not self._clash
@@ -744,8 +744,7 @@ class Item(Descriptor):
         ):
             return self._low_bytes(value)
         if self._wire_dtype is None:
-            assert self._format is not None
-            return pack_fields(value, self._format, self._check_shape)
+            return pack_fields(value, self._layout, self._check_shape)
         if len(self._shape) == 1 and self._wire_dtype == _CHARACTER:
             value = _split_text(value)
         elif len(self._shape) == 1 and self._wire_dtype.str[1:] == "U1" and isinstance(value, str):

@@ -109,6 +109,23 @@ def test_a_single_number_is_one_of_pythons_where_numpy_has_none_of_its_width(dat
     assert type(number) is (bool if letter == "b" else int)
 
 
+@UNTIMED
+@given(packed())
+def test_what_was_unpacked_is_packed_into_the_same_bytes(of):
+    format, count, data = of
+    # Not all bytes are those of a boolean, and some that are no number become others.
+    format = [("u" if letter in "bf" else letter, bits) for letter, bits in format]
+    if format == [("c", 8)]:
+        return
+    array = update(described(format=format, shape=[count]), data)
+    n_bits = count * bits_of(format)
+    padding = -n_bits % 8
+    expected = (int.from_bytes(data, "big") >> padding << padding).to_bytes(len(data), "big")
+    for given_as in (array, array.tolist()):
+        item = spead_tutorial.Item(0x1000, "x", "", (count,), format=format, value=given_as)
+        assert bytes(item.to_buffer()) == expected
+
+
 def test_random_values_compare_equal_with_those_that_spead2_finds():
     compared = 0
     for seed in range(400):
@@ -164,6 +181,24 @@ def test_what_is_unpacked_takes_no_more_than_ten_times_its_bytes(format):
     descriptor = described(format=format)
     values = [value(random_bytes(HEAP))]
     peak, _ = peak_of(lambda: spead_tutorial.ItemGroup().update(heap_of([descriptor], values)))
+    assert peak < MOST
+
+
+@pytest.mark.parametrize("format", FEW_FIELDS, ids=named)
+def test_an_array_is_packed_in_no_more_than_ten_times_the_memory_of_its_bytes(format):
+    array = update(described(format=format), random_bytes(HEAP))
+    item = spead_tutorial.Item(0x1000, "x", "", (None,), format=format, value=array)
+    peak, buffer = peak_of(item.to_buffer)
+    assert memoryview(buffer).nbytes == (array.size * bits_of(format) + 7) // 8
+    assert peak < MOST
+
+
+def test_structures_of_another_byte_order_are_converted_without_an_object_for_each_number():
+    value = np.zeros(HEAP // 8, [("a", "<u2"), ("b", "<i2"), ("c", "<f4")])
+    dtype = [("a", ">u2"), ("b", ">i2"), ("c", ">f4")]
+    peak, _ = peak_of(
+        spead_tutorial.Item(0x1000, "x", "", value.shape, dtype, value=value).to_buffer
+    )
     assert peak < MOST
 
 
