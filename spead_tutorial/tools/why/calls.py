@@ -21,8 +21,6 @@ FUTEX, TIMER = "futex", "timerfd_settime"
 #: the others addresses alone. Some machines lack some of them: a question mark lets strace pass
 #: over those.
 SHOWN = ",".join(f"?{name}" for name in (*SLEEPS, TIMER, "sendmsg", "writev"))
-#: Where a program prints to while it is watched.
-OUTPUT = "its output"
 
 _WHO = r"(?:(?:\[pid +)?(?P<who>\d+)\]? +)?"
 _LINE = re.compile(
@@ -36,8 +34,6 @@ _RESUMED = re.compile(_WHO + r"\d+\.\d+ <\.\.\. (?P<name>\w+) resumed")
 _INTERVAL = re.compile(r"tv_sec=(\d+), tv_nsec=(\d+)")
 _PIECES = re.compile(r"msg_iovlen=(\d+)|, (\d+)\)?$")
 _NAMED = re.compile(r"msg_name=[^N]")
-_PRINTS = re.compile(r"[12]<pipe:")
-_PATH = re.compile(r'<(/[^>]*)>|"(/[^"]*)"')
 _MOST_LINES = 500_000
 #: A wait that is shorter is a look whether there is something to do.
 _LOOK_S = 1e-5
@@ -165,7 +161,7 @@ def _call(name: str, sends: bool, group: Sequence[Ended], floor: float) -> Call:
     is_wait = WAITS.get(name, FILES) != FILES and not sends  # files are waited for seldom
     each_s = 0.0 if is_wait else max(0.0, tenth - floor)
     timed_out = by_time / waited if waited else 0.0
-    return Call(name, len(group), each_s * len(group), timed_out, _path(group), sends)
+    return Call(name, len(group), each_s * len(group), timed_out, sends)
 
 
 def _pieces(one: Ended) -> int:
@@ -178,17 +174,6 @@ def _says_where(one: Ended) -> bool:
     if one.name == "sendto":
         return not re.search(r", NULL, 0\)?$", one.arguments)
     return bool(_NAMED.search(one.arguments))
-
-
-def _path(group: Sequence[Ended]) -> str:
-    """Name the file that calls are about most often."""
-    found: Counter[str] = Counter()
-    for one in group:
-        if _PRINTS.match(one.arguments):
-            found[OUTPUT] += 1
-        elif (path := _PATH.search(one.arguments)) is not None:
-            found[path[1] or path[2]] += 1
-    return found.most_common(1)[0][0] if found else ""
 
 
 def _is_send(one: Ended) -> bool:

@@ -64,7 +64,6 @@ class Account:
     loop_s: float  # what a bare loop needs of that; 0 where none was run
     parts: tuple[Part, ...]  # all but that: together, they are `packet_s`
     samples: int  # looks that the parts rest on
-    threads: tuple[Thread, ...]  # those that send
 
     def of(self, kind: str) -> float:
         return sum(part.seconds for part in self.parts if part.kind == kind)
@@ -100,7 +99,6 @@ def account(seen: Seen) -> Account | None:
         loop_s=loop_s,
         parts=merged(_spinning(parts)),
         samples=teller.samples(lines),
-        threads=tuple(line.thread for line in lines),
     )
 
 

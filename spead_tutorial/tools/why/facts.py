@@ -95,7 +95,6 @@ class Call:
     count: int
     seconds: float  # that they took, those that waited left out, less what looking at them costs
     timed_out: float = 0.0  # of the time that they waited, the part that a time ended
-    on: str = ""  # the file that it is about most often
     sends: bool = False
 
 

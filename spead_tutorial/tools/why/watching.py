@@ -29,8 +29,7 @@ from spead_tutorial.tools.why.stacks import Sampled
 #: How long its packets and its code are looked at, and its calls, at most; and how long it is left
 #: alone before, once it sends.
 _PROFILE_S, _TRACED_S, _WARM_S = 1.0, 0.7, 0.2
-#: What tools get to begin to look and to end, where others have the cores.
-_TOOLS_S = 8.0
+#: Bytes that are touched to see what a new page takes.
 _TOUCHED = 1 << 24
 #: What a sender gets to begin to send, and how long it may do nothing at all before that.
 _START_S, _IDLE_S, _POLL_S = 20.0, 5.0, 0.005
