@@ -168,7 +168,7 @@ class ItemGroup(items.ItemGroup, HeapGenerator):
     ----------
     descriptor_frequency, flavour
         As in `HeapGenerator`.
-    max_elements : int
+    max_elements, max_memory : int
         As in `spead_tutorial.ItemGroup`, for what it is updated with.
 
     Examples
@@ -185,8 +185,9 @@ class ItemGroup(items.ItemGroup, HeapGenerator):
         flavour: Flavour = Flavour(),  # noqa: B008 (frozen)
         *,
         max_elements: int = items.MOST_ELEMENTS,
+        max_memory: int = items.ItemGroup.DEFAULT_MAX_MEMORY,
     ) -> None:
-        items.ItemGroup.__init__(self, max_elements=max_elements)
+        items.ItemGroup.__init__(self, max_elements=max_elements, max_memory=max_memory)
         # A plain reference would make a cycle, and leave the values to the garbage collector.
         HeapGenerator.__init__(self, weakref.proxy(self), descriptor_frequency, flavour)
 

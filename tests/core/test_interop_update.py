@@ -10,6 +10,7 @@ import pytest
 import spead2.recv
 
 import spead_tutorial
+from spead_tutorial import RawDescriptor
 from support.heaps import same
 from support.random_heaps import random_heap
 from support.raw_heaps import DEFAULT, described, heap_of, update, value

@@ -225,6 +225,7 @@ def test_more_elements_than_a_group_allows_are_refused_and_those_that_are_memory
 
 def test_a_group_that_sends_has_the_same_limit_and_a_strange_one_is_refused():
     assert spead_tutorial.send.ItemGroup(max_elements=5).max_elements == 5
+    assert spead_tutorial.send.ItemGroup(max_memory=5).max_memory == 5
     assert spead_tutorial.send.ItemGroup().max_elements == spead_tutorial.ItemGroup().max_elements
     for strange in (-1, 1.5, "1"):
         with pytest.raises(TypeError, match="max_elements"):
@@ -234,15 +235,11 @@ def test_a_group_that_sends_has_the_same_limit_and_a_strange_one_is_refused():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": [("u", 1)] * 10000}, "more than 4096 fields"),
         ({"format": [("u", 1)], "shape": [-1]}, "not negative"),
         ({"format": [("u", 1)], "shape": [-1, None]}, "not negative"),
         ({"format": [("u", 1)], "shape": [None, None]}, "only one dimension can vary"),
-        ({"format": [("u", 1)], "shape": [1 << 40, 1 << 40]}, "too large for any array"),
         ({"format": [("u", 1)], "shape": [1 << 62]}, "takes .* and 3 arrived"),
         ({"format": [("u", 1)], "shape": [25]}, "takes 4 bytes, and 3 arrived"),
-        ({"format": [("u", 1)], "shape": [0, 1 << 63]}, "too large for any array"),
-        ({"format": [("u", 2**33 + 1)], "shape": [0]}, "more than 1073741824 bytes"),
         ({"format": [("b", 2**33)], "shape": []}, "takes 1073741824 bytes, and 3 arrived"),
     ],
 )
