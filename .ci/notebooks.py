@@ -81,7 +81,6 @@ def refresh(names: Sequence[str]) -> int:
 def clean(notebook: Any) -> None:
     """Take out of a notebook what says when and with which version it ran."""
     notebook.metadata["language_info"] = {"name": "python", "file_extension": ".py"}
-    notebooks.without_widgets(notebook)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)
         cell.metadata.pop("collapsed", None)

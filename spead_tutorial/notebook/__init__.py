@@ -15,17 +15,13 @@ Where there can be no lab, the same cells send over loopback, and what they show
 pandas and matplotlib, which come with the extra ``[notebook]``, are imported when they are used.
 """
 
-from spead_tutorial.notebook import exercises, exploring, making, measuring, showing, trials
+from spead_tutorial.notebook import exercises, making, measuring, showing
 from spead_tutorial.notebook.exercises import *  # noqa: F403 - what it lists, as of the others
-from spead_tutorial.notebook.exploring import *  # noqa: F403
 from spead_tutorial.notebook.making import *  # noqa: F403
 from spead_tutorial.notebook.measuring import *  # noqa: F403
 from spead_tutorial.notebook.showing import *  # noqa: F403
-from spead_tutorial.notebook.trials import *  # noqa: F403
 
 __all__ = [*exercises.__all__]
-__all__ += exploring.__all__
 __all__ += making.__all__
 __all__ += measuring.__all__
 __all__ += showing.__all__
-__all__ += trials.__all__

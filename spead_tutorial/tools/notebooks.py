@@ -30,12 +30,10 @@ START = "00_start_here"
 #: What a notebook's metadata has of its own run is below this: ``seconds``, how long it took.
 METADATA = "spead_tutorial"
 
-_NEEDED = ("IPython", "cloudpickle", "ipykernel", "jupytext", "matplotlib", "nbclient", "nbconvert",
-           "pandas")  # fmt: skip
+_NEEDED = ("IPython", "ipykernel", "jupytext", "matplotlib", "nbclient", "nbconvert", "pandas")
 _CELL_S = 600
 _KERNEL = "python3"
 _SVG = "image/svg+xml"
-_WIDGET = "application/vnd.jupyter.widget-view+json"
 _HIDDEN = "hide-input"
 
 
@@ -137,7 +135,6 @@ def page(notebook: Any, name: str, root: str = "..") -> str:
     from nbconvert.preprocessors import TagRemovePreprocessor
 
     shown = copy.deepcopy(notebook)
-    without_widgets(shown)
     shown.metadata["title"] = title(notebook)
     for cell in shown.cells:
         for output in cell.get("outputs", ()):
@@ -151,14 +148,6 @@ def page(notebook: Any, name: str, root: str = "..") -> str:
     text = re.sub(r"(?s)<script\b.*?</script>", "", text)
     text = text.replace('href="../', f'href="{root}/')
     return re.sub(r'href="(\d\d_\w+)\.(?:ipynb|md)(?=["#])', r'href="\1.html', text)
-
-
-def without_widgets(notebook: Any) -> None:
-    """Take out of a notebook's outputs what only a live kernel can show."""
-    notebook.metadata.pop("widgets", None)
-    for cell in notebook.cells:
-        for output in cell.get("outputs", ()):
-            output.get("data", {}).pop(_WIDGET, None)
 
 
 def _image(output: Any) -> str:

@@ -17,7 +17,7 @@ from spead_tutorial.measure import case
 from spead_tutorial.measure.case import WARM_UP
 from spead_tutorial.measure.place import Device, Unread
 from spead_tutorial.measure.records import Recording, Timeline
-from spead_tutorial.notebook import Exercise, NotebookError, Run, exploring, measuring
+from spead_tutorial.notebook import Exercise, NotebookError, Run, measuring
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots.facts import NO_DIFFERENCE
 from spead_tutorial.send import PacketGenerator
@@ -394,89 +394,18 @@ def test_the_answer_is_hidden_until_it_is_asked_for(capsys):
     assert capsys.readouterr().out == "Not yet: think again\n"
 
 
-# ---- Exploring ----
-
-
-@pytest.fixture
-def quick(monkeypatch):
-    """Sends little."""
-    monkeypatch.setattr(exploring, "_BYTES", 1 << 20)
-
-
-def test_where_nobody_can_choose_there_is_a_row_for_every_value_of_the_first_choice(
-    shown, monkeypatch, capsys
-):
-    asked = []
-
-    def show(place, **chosen):
-        asked.append(chosen)
-        return {"depth": chosen["depth"]}
-
-    rows = notebook.explore(show, None, depth=(1, 2), rate={"none": 0.0, "slow": 1e6})
-    assert asked == [{"depth": 1, "rate": 0.0}, {"depth": 2, "rate": 0.0}]
-    assert rows == [{"depth": 1}, {"depth": 2}]
-    assert list(shown[0][0]["depth"]) == [1, 2]
-    assert "there are controls here" in capsys.readouterr().out
-    # What is no row is shown once.
-    asked.clear()
-    monkeypatch.setattr(exploring, "live", lambda: True)
-    monkeypatch.setattr(exploring, "find_spec", lambda name: None)  # there is no ipywidgets
-    rows = notebook.explore(lambda _, **chosen: asked.append(chosen), None, depth=(1, 2))
-    assert (asked, rows, len(shown)) == ([{"depth": 1}], None, 1)
-    assert "there are controls here" in capsys.readouterr().out
-
-
-def test_a_reader_chooses_with_controls_and_every_choice_adds_a_row(shown, monkeypatch, capsys):
-    monkeypatch.setattr(exploring, "live", lambda: True)
-    rates = {"none": 0.0, "slow": 1e6}
-    rows = notebook.explore(lambda _, **chosen: chosen, None, depth=(1, 2), rate=rates)
-    depth, rate, button, _ = shown[0][0].children
-    assert [depth.label, rate.label, button.description] == ["1", "none", "Send"]
-    depth.value, rate.value = 2, 1e6
-    assert len(rows) == 1  # nothing is sent before it is asked for
-    button.click()
-    assert rows == [{"depth": 1, "rate": 0.0}, {"depth": 2, "rate": 1e6}]
-    assert list(shown[-1][0]["depth"]) == [1, 2]
-    assert not button.disabled
-    assert "controls here" not in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("depth", [pytest.param(1, marks=pytest.mark.thorough), 3])
-def test_as_many_heaps_are_in_flight_as_were_asked_for(depth, place, monkeypatch):
-    recordings = []
-    monkeypatch.setattr(exploring, "picture", lambda draw, one: recordings.append(one))
-    notebook.try_depth(place, depth, random=False, rate=100e6)
-    (timeline,) = recordings[0].timelines
-    assert len(timeline.prepare_ns) == 24
-    steps = ("prepare", "queued", "first_packet", "last_packet", "completed", "resumed")
-    for times in zip(*(getattr(timeline, f"{step}_ns") for step in steps), strict=True):
-        assert list(times) == sorted(times)
-    for i, queued in enumerate(timeline.queued_ns):
-        under_way = sum(end > queued for end in timeline.completed_ns[: i + 1])
-        assert under_way <= depth
-    plots.render(plots.timeline, recordings[0], plots.LIGHT)
-
-
-def test_a_batch_is_one_call(place, quick):
-    eight = notebook.try_batches(place, 8, 1024)
-    assert (eight["calls per heap"], eight["MB/s"] > 0) == (0.125, True)
-
-
-@pytest.mark.thorough
-def test_tens_of_thousands_of_calls_are_looked_through_in_time(place, monkeypatch):
-    monkeypatch.setattr(exploring, "_BYTES", 16 << 20)
-    assert notebook.try_batches(place, 1, 256)["calls per heap"] == 1
-
-
-@pytest.mark.thorough
-def test_memory_that_is_used_again_meets_fewer_page_faults(place, quick):
-    new, again = (notebook.try_memory(place, 64 << 20, how) for how in ("new", "used again"))
-    assert again["page faults per heap"] < new["page faults per heap"]
-
-
-def test_memory_is_new_or_used_again(place):
-    with pytest.raises(ValueError, match="there is new and used again"):
-        notebook.try_memory(place, 64 << 20, "old")
+def test_a_program_is_checked_as_by_the_command(tmp_path, capsys):
+    notebook.check(8, "--skeleton")
+    skeleton = capsys.readouterr().out
+    assert "# TODO" in skeleton
+    program = tmp_path / "my_sender.py"
+    program.write_text("print('hm')\n")
+    notebook.check(8, str(program), "--no-measure")
+    said = capsys.readouterr().out
+    assert said.startswith(
+        "spead-tutorial: heap 1 is missing" if probe().reason is None else "spead-tutorial: "
+    )
+    assert said.count("\n") == 1
 
 
 # ---- Overlap ----
