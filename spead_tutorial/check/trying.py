@@ -104,8 +104,6 @@ class Wanted:
     packet_size: int
     # whether samples are random; otherwise they are the number of their heap, which wraps
     random: bool = False
-    tick: int | None = None  # by how much timestamps grow; by default the samples of a heap
-    whole: bool = True  # whether the stream begins with descriptors, and comes to its end
 
 
 class _FaultError(Exception):
@@ -129,7 +127,7 @@ def first_fault(datagrams: Iterable[bytes], wanted: Wanted) -> str | None:
         for cnt in sorted(heaps):
             if not _is_end(heaps[cnt]):
                 raise _fault(f"heap {cnt}", "the end of the stream", "one more heap")
-        if wanted.whole and len(heaps) != 1:
+        if len(heaps) != 1:
             return f"expected one heap that ends the stream (get_end), found {len(heaps) or 'none'}"
     except _FaultError as fault:
         return str(fault)
@@ -178,13 +176,13 @@ def _check_heap(i: int, packets: Sequence[wire.Packet], wanted: Wanted) -> None:
     if _is_end(packets):
         raise _fault(f"{heap} ends the stream", f"{wanted.heaps} heaps before it", i)
     payload = _payload(heap, packets)
-    if i == 0 and wanted.whole:
+    if i == 0:
         _check_descriptors(packets, payload, wanted)
     timestamp = _the_only(heap, packets, _TIMESTAMP)
     if not timestamp.immediate:
         found = f'one in the payload: its format is [("u", {_ADDRESS_BITS})]'
         raise _fault(f"{heap}, timestamp", "a value in the header", found)
-    expected = i * (wanted.tick or wanted.heap_size)
+    expected = i * wanted.heap_size
     if timestamp.value != expected:
         raise _fault(f"{heap}, packet 1, timestamp", expected, timestamp.value)
     begin = _the_only(heap, packets, _SAMPLES).value
@@ -296,7 +294,7 @@ def fault(exercise: SenderExercise, program: Path) -> str | None:
             before = lab.receiver.arrivals()
             # Chapter 2's goes to an address of loopback, of which localhost may be another.
             anywhere, rate = collecting(make_socket, any_address), lab.limited(_BITS_PER_S)
-            with anywhere as (_, datagrams), rate:
+            with anywhere as datagrams, rate:
                 done = finish(lab.run, program.stem, argv, _LIMIT_S)
             dropped = (lab.receiver.arrivals() - before).no_room
             if done.status != 0:
@@ -324,13 +322,12 @@ def _options(chapter: Chapter) -> ProgramOptions:
 @contextlib.contextmanager
 def collecting(
     make_socket: Callable[..., socket.socket], address: tuple[str, int]
-) -> Iterator[tuple[tuple[str, int], list[bytes]]]:
-    """Take all that is sent to an address meanwhile; yield it, and the list that all goes into."""
+) -> Iterator[list[bytes]]:
+    """Take all that is sent to an address meanwhile; yield the list that all goes into."""
     datagrams: list[bytes] = []
     with make_socket() as receiver, make_socket() as last:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
         receiver.bind(address)
-        bound: tuple[str, int] = receiver.getsockname()[:2]
         here = "::1" if receiver.family == socket.AF_INET6 else "127.0.0.1"
 
         def receive() -> None:
@@ -341,17 +338,16 @@ def collecting(
         thread = threading.Thread(target=receive, daemon=True)
         thread.start()
         try:
-            yield bound, datagrams
+            yield datagrams
         finally:
             while thread.is_alive():  # there may be no room for the first that says it is over
-                last.sendto(b"", (here, bound[1]))
+                last.sendto(b"", (here, address[1]))
                 thread.join(_LOOK_S)
 
 
-def with_line(done: Done, file: str, called: str = "") -> str:
-    """Say how a program ended, and at which line of a file, by the name that errors call it."""
-    name = re.escape(called or file)
-    lines = re.findall(rf'^  File "{name}", line (\d+)', done.errors, re.M)
+def with_line(done: Done, file: str) -> str:
+    """Say how a program ended, and at which line of its file."""
+    lines = re.findall(rf'^  File "{re.escape(file)}", line (\d+)', done.errors, re.M)
     if not lines:
         return done.complaint
     text = linecache.getline(file, int(lines[-1])).strip()

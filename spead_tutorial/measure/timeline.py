@@ -19,7 +19,6 @@ import importlib
 import inspect
 import itertools
 import json
-import statistics
 import subprocess
 import sys
 import time
@@ -47,15 +46,13 @@ class Watch:
     """What is noted of a program: its calls of the stream, and when it went on after them."""
 
     def __init__(self) -> None:
-        self.sizes: list[int] = []  # heaps of each call
         self.prepare_ns: list[int] = []  # of each heap
         self.resumed_ns: list[int] = []
         self._went_on_ns = 0
 
-    def calling(self, n_heaps: int, send: Callable[[], Any]) -> Any:
-        """Have the stream send a number of heaps."""
-        self.sizes.append(n_heaps)
-        self.prepare_ns += [self._went_on_ns] * n_heaps
+    def calling(self, send: Callable[[], Any]) -> Any:
+        """Have the stream send a heap."""
+        self.prepare_ns.append(self._went_on_ns)
         sent = send()
         self.goes_on()
         return sent
@@ -80,39 +77,18 @@ class Watch:
         start = self.prepare_ns[0]
         return {name: [moment - start for moment in found] for name, found in times.items()}
 
-    def in_flight(self, heaps: npt.NDArray[np.void]) -> int:
-        """Say of how many calls heaps were under way when a call was made: the median."""
-        begun: list[int] = []  # when the calls so far were over, in order
-        counts, first = [], 0
-        for size in self.sizes:
-            of_call = heaps[first : first + size]
-            first += size
-            if size and len(of_call) == size:
-                bisect.insort(begun, int(of_call["completed_ns"][-1]))
-                over = bisect.bisect_right(begun, int(of_call["queued_ns"][0]))
-                counts.append(len(begun) - over)
-        return statistics.median_low(counts) if counts else 0
-
 
 class UdpStream(spead_tutorial.send.asyncio.UdpStream):
     """One that is watched, which its program knows by its usual name."""
 
     def __init__(self, *how: Any) -> None:
         super().__init__(*how)
-        self.futures: list[asyncio.Future[int]] = []
         self.watch = Watch()
 
     def async_send_heap(self, *what: Any, **how: Any) -> asyncio.Future[int]:
-        return self._noted(1, functools.partial(super().async_send_heap, *what, **how))
-
-    def async_send_heaps(self, heaps: Any, *what: Any, **how: Any) -> asyncio.Future[int]:
-        heaps = heaps if hasattr(heaps, "__len__") else list(heaps)
-        call = functools.partial(super().async_send_heaps, heaps, *what, **how)
-        return self._noted(len(heaps), call)
-
-    def _noted(self, n_heaps: int, call: Callable[[], asyncio.Future[int]]) -> asyncio.Future[int]:
-        self.futures.append(self.watch.calling(n_heaps, call))
-        return self.futures[-1]
+        call = functools.partial(super().async_send_heap, *what, **how)
+        future: asyncio.Future[int] = self.watch.calling(call)
+        return future
 
 
 class _BlockingStream(spead_tutorial.send.UdpStream):
@@ -123,7 +99,7 @@ class _BlockingStream(spead_tutorial.send.UdpStream):
         self.watch = Watch()
 
     def send_heap(self, *what: Any, **how: Any) -> int:
-        n_bytes: int = self.watch.calling(1, functools.partial(super().send_heap, *what, **how))
+        n_bytes: int = self.watch.calling(functools.partial(super().send_heap, *what, **how))
         self.watch.resumed()
         return n_bytes
 

@@ -70,16 +70,6 @@ def test_a_fault_of_packets_is_named_with_its_place(datagrams, words):
     assert (first_fault(datagrams, WANTED) or "").startswith(words)
 
 
-def test_a_part_of_a_stream_needs_no_descriptors_and_no_end():
-    part = dataclasses.replace(WANTED, tick=7, whole=False)
-    values = [[Inline(0x1600, 7 * i), Value(0x3300, bytes([i] * 200), False)] for i in range(2)]
-    packets = [packet for i in range(2) for packet in encode_heap(values[i], i + 1, 152)]
-    assert first_fault(packets, part) is None
-    assert first_fault([*packets, *END], part) is None
-    words = "heap 3: expected the end of the stream, found one more heap"
-    assert first_fault([*packets, *encode_heap(values[0], 3, 152)], part) == words
-
-
 def test_packets_that_are_too_large_are_a_fault():
     assert first_fault(heap(0), dataclasses.replace(WANTED, packet_size=120)) == (
         "heap 1, byte 0 of its payload: expected packets of 120 bytes at most, found one of 152"
