@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Elements of fields that are packed bit by bit, most significant bit first.
 
-Descriptors and bytes come from strangers, and a field may be a single bit. So many fields are taken
-apart at once, by NumPy and a block at a time: there are no Python objects but for fields of more
-than 64 bits, and no memory but for the array that is returned and that of a block.
+Descriptors and bytes come from strangers, and a field may be a single bit. So NumPy takes many
+fields apart at once, and a block at a time: there are no Python objects but for fields of more than
+64 bits, and no memory but for the array that is returned and that of a block.
 """
 
 from __future__ import annotations

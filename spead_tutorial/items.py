@@ -700,14 +700,34 @@ class Item(Descriptor):
             The *memory of the value itself* where it has the item's type and order: changing it
             in place then changes what is sent. That holds for the low bytes of a zero-dimensional
             array of dtype ``>u8``, also if the item is a single integer of 24, 40, 48 or 56 bits:
-            the others of its bits are not sent. Otherwise a copy, of which it
-            has been checked that every number fits.
+            the others of its bits are not sent. Otherwise a copy, every element of which has been
+            checked, as below.
 
         Raises
         ------
         ValueError
-            If there is no value, its shape is not the item's, or a number that is copied does not
-            fit; UnicodeEncodeError for text that is not ASCII.
+            If there is no value, its shape is not the item's, elements are masked, or one that is
+            copied would arrive as something else; UnicodeEncodeError for text that is not ASCII.
+
+        Notes
+        -----
+        This is what elements that are copied may be. Everything else is refused.
+
+        ====================  ==================================================================
+        for                   any of these
+        ====================  ==================================================================
+        integers              whole numbers in range, of any type, and texts of them
+        booleans              True, False, and numbers that are equal to 1 or 0
+        floating point        whole numbers that it holds exactly; other numbers, and texts of
+                              them, which are rounded, and are not too large
+        text                  text that is not too long
+        dates and durations   others, and texts of them, that are exact in their unit; durations
+                              also from integers
+        raw bytes             bytes, and those that are too few get zeros behind them
+        structures            tuples, and structures with as many fields, each as above
+        ====================  ==================================================================
+
+        Complex numbers stand for others where their imaginary part is zero.
         """
         value = self._value
         if type(value) is np.ndarray:
@@ -736,6 +756,8 @@ class Item(Descriptor):
     def _convert(self, value: Any) -> NDArray[Any]:
         if value is None:
             raise ValueError("it has no value to send")
+        if np.ma.is_masked(value):
+            raise ValueError("elements are masked, and have no value to send: fill them")
         if (
             self._is_short_integer
             and isinstance(value, np.ndarray)
