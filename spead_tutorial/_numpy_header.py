@@ -44,7 +44,7 @@ _TOKEN = re.compile(
 
 #: Byte order, kind and size; or a date, the steps of which are a number of a unit.
 _PLAIN_TYPE = re.compile(
-    r"[<>|=]?(?:([biufcSUV])([1-9][0-9]{0,9})"
+    r"[<>|=]?(?:([biufcSUV])(0|[1-9][0-9]{0,9})"
     r"|[mM]8(?:\[(?:[1-9][0-9]{0,5})?(?:[YMWDhms]|[munpfa]s)\])?)"
 )
 _SIZES = {"b": (1,), "i": (1, 2, 4, 8), "f": (2, 4, 8, 12, 16), "c": (8, 16, 24, 32)}
@@ -63,11 +63,13 @@ def read_numpy_header(header: bytes, swap: bool) -> tuple[np.dtype[Any], str, tu
         if not isinstance(found, dict) or found.keys() != {*_KEYS}:
             raise ValueError(f"it has to be a dictionary of {', '.join(_KEYS)}")
         descr, fortran_order, shape = (found[key] for key in _KEYS)
-        _check_type(descr, [], 0)
+        if _check_type(descr, [], 0) == 0:
+            raise ValueError("an element has no bytes")
         _check_shape(shape)
         if not isinstance(fortran_order, bool):
             raise ValueError(f"fortran_order is {fortran_order!r}: it has to be True or False")
-        dtype = np.dtype(descr)
+        # Fields without a name are padding, of which np.dtype itself makes fields.
+        dtype = np.lib.format.descr_to_dtype(descr)
     # TypeError: a type that this machine has not
     except (ValueError, TypeError, SyntaxError) as error:
         kind = BeyondLimitError if isinstance(error, BeyondLimitError) else ValueError
@@ -128,8 +130,16 @@ def _check_field(field: object, fields: list[object], depth: int) -> int:
     if len(names) > 2 or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{names!r:.40} is no name of a field")
     "".join(names).encode()  # which half a character has not
-    count = math.prod(_check_shape(field[2])) if len(field) == 3 else 1
-    return _checked_bytes(count * _check_type(field[1], fields, depth + 1))
+    size = _check_type(field[1], fields, depth + 1)
+    if len(field) == 2:
+        return size
+    shape = _check_shape(field[2])
+    count = math.prod(shape)
+    # Without bytes, there could be any number of something in a small heap.
+    most = 1 if size == 0 else MOST_FIELDS if count == 0 else MOST_BYTES
+    if math.prod(n for n in shape if n) > most:
+        raise ValueError(f"a field has the shape {shape!r:.40}, which is too large")
+    return _checked_bytes(count * size)
 
 
 def _check_shape(shape: object) -> tuple[int, ...]:
@@ -142,8 +152,6 @@ def _check_shape(shape: object) -> tuple[int, ...]:
 
 def _checked_bytes(n_bytes: int) -> int:
     """Return the size of a type that can be."""
-    if n_bytes <= 0:
-        raise ValueError(f"an element or a field has {n_bytes} bytes")
     if n_bytes > MOST_BYTES:
         raise BeyondLimitError(f"an element or a field has more than {MOST_BYTES} bytes")
     return n_bytes

@@ -421,7 +421,8 @@ class Descriptor:
         Raises
         ------
         ValueError
-            If the dtype has no description, or a text is not ASCII (UnicodeEncodeError).
+            If the dtype has no description, or one that `from_raw` would not understand, or a
+            text is not ASCII (UnicodeEncodeError).
         """
         self._check_together()
         header = ""
@@ -439,12 +440,29 @@ class Descriptor:
     def _numpy_header(self, swap: bool) -> str:
         assert self._dtype is not None
         dtype = self._dtype.newbyteorder("S") if swap else self._dtype
+        is_structure = dtype.names is not None
         try:
-            descr = dtype.descr if dtype.names is not None else dtype.str
-        except ValueError as error:  # fields that overlap
-            raise self._error(error) from None
+            descr = np.lib.format.drop_metadata(dtype).descr if is_structure else dtype.str
+        except ValueError:
+            raise self._error(
+                f"the fields of {dtype!s:.80} overlap, or are not in the order of their names: this"
+                " cannot be described; numpy.lib.recfunctions.repack_fields copies them in order"
+            ) from None
         # The order of these keys is part of the wire format.
-        return repr({"descr": descr, "fortran_order": self._order == "F", "shape": self._shape})
+        header = {"descr": descr, "fortran_order": self._order == "F", "shape": self._shape}
+        text = ascii(header)
+        if is_structure:
+            self._check_described(text, swap)
+        return text
+
+    def _check_described(self, header: str, swap: bool) -> None:
+        """Refuse a type that a receiver would take for another, or not understand."""
+        try:
+            found, _, _ = read_numpy_header(header.encode("ascii"), swap)
+        except ValueError as error:
+            raise self._error(f"no receiver would understand its dtype: {error}") from None
+        if found != self._dtype:
+            raise self._error(f"a receiver would take {self._dtype!s:.80} for {found!s:.80}")
 
     def _ascii(self, text: str) -> bytes:
         try:

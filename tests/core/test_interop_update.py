@@ -254,7 +254,6 @@ def test_a_numpy_header_that_is_none_is_refused(header):
         [("a", [("b", "u1"), ("c", "S4", (2,))], (3,)), ("d", "<M8[us]")],
         [(("title", "name"), "<i4")],
         [("'\"\\\n\x1b\u200b\U000e0001", "i1")],
-        np.dtype([("a", "i1"), ("b", "<f8")], align=True),
     ],
     ids=str,
 )

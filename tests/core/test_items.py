@@ -336,7 +336,9 @@ def test_texts_that_are_not_ascii_and_fields_that_overlap_cannot_be_described():
         with pytest.raises(UnicodeEncodeError, match=r"^item '.*' \(0x1001\): .* is not ASCII"):
             Descriptor(0x1001, *texts, (), "u1").to_raw(Flavour())
     dtype = np.dtype({"names": ["a", "b"], "formats": ["<u4", "<u2"], "offsets": [0, 2]})
-    with pytest.raises(ValueError, match=r"'thing'.*overlapping"):
+    with pytest.raises(
+        ValueError, match=r"'thing'.*overlap, or are not in the order.*repack_fields"
+    ):
         make(dtype=dtype).to_raw(Flavour())
 
 

@@ -87,7 +87,7 @@ def one_input(data: bytes) -> None:
     (raw,) = heap.get_descriptors()
     if raw.numpy_header and "x" in group and not heap.flavour.bug_compat:
         header = ast.literal_eval(raw.numpy_header.decode())
-        assert group["x"].dtype == np.dtype(header["descr"])
+        assert group["x"].dtype == np.lib.format.descr_to_dtype(header["descr"])
         assert group["x"].shape == header["shape"]
 
 
