@@ -185,6 +185,8 @@ class StreamStats(Mapping[str, int]):
         self._values[place] = whole("a count", value)
 
     def __getattr__(self, name: str) -> int:
+        if name in StreamStats.__slots__:  # which is asked for only where there is none yet
+            raise AttributeError("these counts have not been made", name=name, obj=self)
         try:
             return self[name]
         except KeyError:

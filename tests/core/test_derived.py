@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Classes derived from the library's, with arguments and attributes of their own."""
 
+import contextlib
 import copy
 import gc
 import importlib
+import inspect
 import pickle
 import weakref
 from typing import Any
@@ -13,6 +15,8 @@ import pytest
 
 import spead_tutorial as st
 from spead_tutorial import recv, send
+from spead_tutorial.recv import asyncio as recv_asyncio
+from spead_tutorial.send import asyncio as send_asyncio
 
 #: How each is made, of a library.
 MADE = {
@@ -82,6 +86,43 @@ def test_what_was_not_made_says_so_and_nothing_is_made_twice():
     for one, arguments in ((send.Heap(), ()), (pool, (1,)), (ring, (1,)), reference):
         with pytest.raises(RuntimeError, match="made already"):
             one.__init__(*arguments)
+
+
+def test_counts_that_have_not_been_made_have_no_attributes_and_those_made_are_copied():
+    unmade = recv.StreamStats.__new__(recv.StreamStats)
+    for use in (
+        lambda: unmade.heaps,
+        lambda: unmade.config,
+        lambda: unmade._places,
+        lambda: unmade["heaps"],
+        lambda: setattr(unmade, "heaps", 1),
+        lambda: len(unmade),
+        lambda: list(unmade),
+        lambda: repr(unmade),
+        lambda: copy.copy(unmade),
+        lambda: copy.deepcopy(unmade),
+        lambda: pickle.dumps(unmade),
+    ):
+        with pytest.raises(AttributeError, match="have not been made"):
+            use()
+    assert not hasattr(unmade, "heaps")
+    made = recv.StreamStats(recv.StreamConfig().stats, range(100, 100 + 9))
+    for one in (copy.copy(made), copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+        assert (one, one.config, one.heaps) == (made, made.config, 100)
+        one.heaps = 7
+        assert made.heaps == 100
+    with pytest.raises(AttributeError, match="there is no count 'nothing'"):
+        made.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize("module", [st, send, recv, send_asyncio, recv_asyncio])
+def test_no_object_looks_for_an_attribute_without_end_before_it_is_made(module):
+    unmade = []
+    for kind in filter(inspect.isclass, vars(module).values()):
+        with contextlib.suppress(TypeError):  # those that are made all at once
+            unmade.append(kind.__new__(kind))
+    assert unmade
+    assert not any(hasattr(one, "nothing_that_it_has") for one in unmade)
 
 
 def test_what_the_garbage_collector_clears_lets_go():
