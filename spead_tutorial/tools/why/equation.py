@@ -27,13 +27,17 @@ NO_CORE, SLEEPS, SPINS, STARTS, LOOP = "no-core", "sleeps", "spins", "starts", "
 #: which it counts as lasting.
 _SENDS, _LASTS = 0.05, 0.5
 #: A loop around the clock reads it for this part of the time of its own code, and does little else.
-_SPINS, _MOSTLY = 0.1, 0.8
+_SPINS, _ALL = 0.1, 0.8
+#: Of what the loop needs, the part that is enough to know it from looks.
+_MOSTLY = 0.5
 #: What new pages are for, and the kinds of code that touches them.
 _FAULT, _TOUCH = Told("fresh-memory", "page faults"), (OWN, "copies")
 #: Calls that start programs and threads, and how many there are for a packet where that goes on.
 _STARTERS, _OFTEN, _YIELD = ("clone", "clone3", "fork", "vfork"), 0.01, "sched_yield"
 #: Languages in which one thread runs at a time: who waits for that wakes up now and then.
 _ONE_LOCK = ("Python", "Ruby")
+#: Languages whose memory is a collector's.
+_MANAGED = ("Java", "JavaScript", "Go")
 #: Waits that end when another thread, or another process, has done something.
 _SHARED = (LOCK, INPUT, LOOP, STARTS, READS)
 
@@ -91,9 +95,13 @@ def account(seen: Seen) -> Account | None:
     lines = teller.lines()
     spent = merged(part for line in lines for part in teller.spent(line))
     parts = [dataclasses.replace(part, seconds=part.seconds / seen.n_packets) for part in spent]
+    if seen.language in _MANAGED:  # there it is taken for what the collector keeps
+        parts = [
+            dataclasses.replace(part, kind="garbage") if part.kind == _FAULT.kind else part
+            for part in parts
+        ]
     packet_s = sum(part.seconds for part in parts)
-    loop_s = next((statistics.median(one.packet_s) for one in seen.loops if not one.changed), 0.0)
-    parts, loop_s = _without(parts, loop_s, READS if seen.receiving else SENDS)
+    parts, loop_s = _without(parts, _loop_s(seen), READS if seen.receiving else SENDS)
     return Account(
         packet_s=packet_s,
         loop_s=loop_s,
@@ -102,8 +110,16 @@ def account(seen: Seen) -> Account | None:
     )
 
 
+def _loop_s(seen: Seen) -> float:
+    """Return what a bare loop takes for a packet that sends as the sender does."""
+    return next((statistics.median(one.packet_s) for one in seen.loops if not one.changed), 0.0)
+
+
 def _without(parts: list[Part], loop_s: float, kind: str) -> tuple[list[Part], float]:
-    """Take what the loop needs from calls that send, and then from what most looks have seen."""
+    """Take what the loop needs from calls that send; where few were seen, from what most were."""
+    sent = sum(part.seconds for part in parts if part.kind == kind)
+    if sent >= _MOSTLY * loop_s:
+        loop_s = min(loop_s, sent)
     left, rest = loop_s, list[Part]()
     for part in sorted(parts, key=lambda part: (part.kind != kind, -part.seconds)):
         taken = min(left, part.seconds) if part.kind not in (NO_CORE, IDLE) else 0.0
@@ -117,7 +133,7 @@ def _spinning(parts: list[Part]) -> list[Part]:
     own = sum(part.seconds for part in parts if part.kind == OWN)
     read = sum(part.seconds for part in parts if part.kind == SPINS)
     rest = sum(part.seconds for part in parts if part.kind not in (NO_CORE, IDLE))
-    if not read or read < _SPINS * own or read + own < _MOSTLY * rest:
+    if not read or read < _SPINS * own or read + own < _ALL * rest:
         return parts
     return [dataclasses.replace(part, kind=SPINS) if part.kind == OWN else part for part in parts]
 
@@ -140,6 +156,7 @@ class _Teller:
                       if call.name in _STARTERS)  # fmt: skip
         messages = seen.calls.messages if seen.calls else 1
         self._starts = started >= _OFTEN * messages  # programs or threads, again and again
+        self._loop_s = _loop_s(seen) * seen.per_message
         self._whole, self._main = False, READS if seen.receiving else SENDS
 
     # ---- Which threads send ----
@@ -191,7 +208,7 @@ class _Teller:
         on_s = thread.cpu_s
         if self._whole:  # several may run at once, and count once
             awake = whole * (1 - waited / line.looks) if line.looks else whole
-            late = awake * late / (late + on_s) if late + on_s else 0.0
+            late = max(0.0, awake - on_s)
             on_s = awake - late
         scale = min(1.0, whole / (on_s + late)) if on_s + late else 1.0
         on_s, late = on_s * scale, late * scale
@@ -247,11 +264,40 @@ class _Teller:
         kernel = thread.system_s / thread.cpu_s if thread.cpu_s else 0.0
         own = [(one, (1 - kernel) * n / total) for one, n in told] or [(Told(OWN, ""), 1 - kernel)]
         own.append((_FAULT, min(faults, kernel)))
-        calls, kernel = self._calls(thread), max(0.0, kernel - faults)
-        took = sum(call.seconds for call in calls)
-        if not took:
-            return [*own, (Told(OTHER, "in the kernel"), kernel)]
-        return own + [(_of_call(call), kernel * call.seconds / took) for call in calls]
+        return own + self._kernel(thread, its, max(0.0, kernel - faults))
+
+    def _kernel(self, thread: Thread, its: Sampled, share: float) -> list[tuple[Told, float]]:
+        """Divide a share that the kernel has: what calls took beyond the loop's, and waiting ones.
+
+        What a call takes that waits is not seen: it is what all others leave.
+        """
+        messages = sum(one.messages for one in self._callers) or 1
+        packets_s = thread.cpu_s / self._seen.n_packets * self._seen.per_message
+        left, made = share, list[tuple[Told, float]]()
+
+        def take(call: Call, seconds: float) -> None:
+            nonlocal left
+            taken = min(left, seconds / packets_s if packets_s else 0.0)
+            kind = CALLS.get(call.name, OTHER)
+            within = its.within(call.name)
+            if call.sends:
+                kind = self._main
+            elif within is not None and within.kind != OWN:
+                kind = within.kind
+            made.append((Told(kind, call.name, call.name), taken))
+            left -= taken
+
+        calls = self._calls(thread)
+        for call in calls:
+            took = call.seconds / messages
+            take(call, min(took, self._loop_s) if call.sends and self._loop_s else took)
+        waits = [call for call in calls if not call.seconds] or [
+            call for call in calls if call.sends
+        ]
+        count, rest = sum(call.count for call in waits), left
+        for call in waits:
+            take(call, rest * packets_s * call.count / count)
+        return [*made, (Told(OTHER, "in the kernel"), left)]
 
     def _faults(self, thread: Thread) -> float:
         """Return the share of a thread's CPU time in which it gets new pages."""
@@ -315,14 +361,18 @@ class _Teller:
             running.update(wait.running)
             asleep.update(wait.asleep)
         share = min(1.0, max(running.values(), default=0) / looks)
-        if one.kind == LOCK and slept and self._seen.language in _ONE_LOCK:
+        if one.kind == LOCK and slept and self._seen.language in _ONE_LOCK and self._whole:
+            slept = 0.0
+        elif one.kind == LOCK and slept and self._seen.language in _ONE_LOCK:
             yield Part(LOCK, "the interpreter's lock", seconds * slept * share)
             seconds -= seconds * slept * share
             slept -= slept * share
         yield Part(SLEEPS, one.what, seconds * slept)
         seconds *= 1 - slept
         if one.kind not in _SHARED or one.is_lock or self._whole:
-            is_for_started = self._starts and one.kind in (LOCK, INPUT) and not one.is_lock
+            is_for_started = (
+                self._starts and one.kind in (LOCK, INPUT) and (self._whole or not one.is_lock)
+            )
             yield Part(STARTS if is_for_started else one.kind, one.what, seconds)
             return
         ran = sum(running.values()) or 1
@@ -368,10 +418,3 @@ class _Teller:
                 if sum(one.seen for one in sleeps) * 2 > sum(one.seen for one in other.waits):
                     return tid
         return None
-
-
-def _of_call(call: Call) -> Told:
-    kind = CALLS.get(call.name, OTHER)
-    if call.sends:
-        kind = READS if call.name.startswith("re") else SENDS
-    return Told(kind, call.name, call.name)

@@ -19,6 +19,8 @@ from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.facts import Run, Thread, Waited, Watched
 from spead_tutorial.tools.why.stacks import LOCK, SENDS, WAITS
 
+#: What is counted of a thread from its beginning on.
+_COUNTED = ("user_s", "system_s", "runnable_s", "voluntary", "faults")
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: How often threads are asked what they do, and after how many of those looks what they did.
 LOOK_S, _PER_SCAN = 0.004, 12
@@ -103,17 +105,8 @@ def same(before: Mapping[int, Thread], after: Mapping[int, Thread]) -> dict[int,
 
 
 def _since(then: Thread, now: Thread) -> Thread:
-    return Thread(
-        now.tid,
-        now.pid,
-        now.name,
-        max(0.0, now.user_s - then.user_s),
-        max(0.0, now.system_s - then.system_s),
-        now.runnable_s - then.runnable_s,
-        now.voluntary - then.voluntary,
-        now.faults - then.faults,
-        now.cpus,
-    )
+    done = {name: max(0, getattr(now, name) - getattr(then, name)) for name in _COUNTED}
+    return dataclasses.replace(now, **done)
 
 
 # ---- What they do now ----
@@ -287,21 +280,13 @@ def _whole(done: Mapping[int, Thread], looks: Sequence[Doing]) -> Watched | None
     """Take all threads as one, which waits while none of them runs."""
     if not done:
         return None
-    all_of = list(done.values())
     seen: Counter[Blocked] = Counter()
     for one in looks:
         blocked = [what for what in one.values() if what is not None]
         if blocked and len(blocked) == len(one):
             seen[min(blocked, key=_rank)] += 1
-    thread = dataclasses.replace(
-        all_of[0],
-        user_s=sum(one.user_s for one in all_of),
-        system_s=sum(one.system_s for one in all_of),
-        runnable_s=sum(one.runnable_s for one in all_of),
-        voluntary=sum(one.voluntary for one in all_of),
-        faults=sum(one.faults for one in all_of),
-        cpus=tuple(sorted({core for one in all_of for core in one.cpus})),
-    )
+    sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
+    thread = dataclasses.replace(next(iter(done.values())), **sums)
     n = sum(1 for one in looks if one)
     return Watched(thread, n, tuple(Waited(*what, count) for what, count in seen.items()))
 

@@ -17,6 +17,7 @@ import click
 from spead_tutorial.tools.why.facts import Socket
 from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.process import Output, end, name_of, start
+from spead_tutorial.tools.why.profilers import naming
 
 #: What a receiver gets until it listens.
 _START_S = 20.0
@@ -131,7 +132,8 @@ class Program:
 
     def _start(self) -> None:
         popen = self.lab.receiver.popen
-        self._process = start(popen, self._argv, self.output, self.spot.environment)
+        environment = self.spot.environment | naming()
+        self._process = start(popen, self._argv, self.output, environment)
         late = time.monotonic() + _START_S
         while not bound(self._process.pid, self.lab.port):
             if (status := self._process.poll()) is not None:

@@ -123,10 +123,8 @@ def _equation(seen: Seen, its: Account | None) -> str:
         said += "".join(f", {words} {_short(took)}" for words, took in _otherwise(seen, its))
     rest = its.packet_s - its.loop_s
     kinds = sorted(its.kinds.items(), key=lambda item: -item[1])[:3]
-    told = [
-        f"{number(took / rest * 100)} % are {KINDS[kind].words}" for kind, took in kinds if rest
-    ]
-    return f"{said}. Of the other {_short(rest)}, {', '.join(told)}."
+    told = [f"{_short(took)} are {KINDS[kind].words}" for kind, took in kinds]
+    return f"{said}. Of the other {_short(rest)}, {', '.join(told)}." if told else f"{said}."
 
 
 def _otherwise(seen: Seen, its: Account) -> Iterator[tuple[str, float]]:

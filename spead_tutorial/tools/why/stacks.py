@@ -113,8 +113,9 @@ def _is_own(symbol: str, library: str) -> bool:
 def told(frames: Sequence[Frame], call: str = "") -> Told:
     """Say what a stack was for, from its innermost frame to its outermost."""
     call = call or next((found for one in frames if (found := _call(one))), "")
-    if not call and frames and _KERNEL in frames[0][1]:
-        call = _entered(next((name for name, of in frames if _KERNEL not in of), ""))
+    if not call:  # where the kernel is not seen, what enters it tells
+        name, library = next((one for one in frames if _KERNEL not in one[1]), ("", ""))
+        call = _entered(name) if _LIBRARY.search(library) else ""
     kind = _kind(frames, call)
     lock = re.compile(KINDS[LOCK].locks)
     is_lock = kind == LOCK and any(lock.search(symbol) for symbol, _ in frames)

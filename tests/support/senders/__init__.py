@@ -130,10 +130,10 @@ PLANTED = {
     "waits-for-thread": "c++/one_lock java/OneLock java/OneSocket",
     "waits-for-input": "python/slow_input",
     "shared-core": "c/shared_core",
-    "small-packets": "c/small_packets go/small_packets",
+    "small-packets": "c/small_packets",
     "fresh-memory": "c/fresh_memory",
     "fragments": "c/fragments",
-    "call-per-packet": "c/call_per_packet python/call_per_packet c/small_heaps",
+    "call-per-packet": "c/call_per_packet python/call_per_packet c/small_heaps go/small_packets",
     "no-segmentation-offload": "c/message_per_packet",
 }
 #: The same for those that send with a stream of this package's, and with one of spead2's.
