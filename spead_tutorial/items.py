@@ -963,7 +963,7 @@ class ItemGroup:
         ------
         ValueError
             Where a descriptor cannot be read, and nothing is taken in; or a value, or more than
-            `max_elements` of it would have to be unpacked.
+            ``max_elements`` of it would have to be unpacked.
 
         Notes
         -----
