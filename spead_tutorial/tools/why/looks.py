@@ -210,7 +210,7 @@ class Follower:
     def run(self) -> Run:
         """Return what was done from the first scan to the last at which it still ran."""
         scans = [scan for scan in self.scans if scan.threads]
-        if len(scans) < 2:
+        if len(scans) < 2 or not self.looks:
             ends = self.scans[0], self.scans[-1]
             return self.whole_of(ends[1].counted - ends[0].counted, ends[1].at - ends[0].at)
         first, last = scans[0], scans[-1]
