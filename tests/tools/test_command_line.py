@@ -74,7 +74,6 @@ def test_run_works_without_a_stream_but_for_the_one_that_has_its_result(closed):
         "chapters",
         "path 10",
         "check 8 --skeleton",
-        "lab status",
         "recv 127.0.0.9:8888 --silence 0.1",
         "timeline 127.0.0.1 8888 -n 2",
         "--version",
@@ -171,8 +170,8 @@ def at(folder: str, *words: str) -> Typed:
 
 
 @pytest.mark.parametrize(
-    "words", ["chapters", "lab status none", "lab status", "run", "run --help", "recv", "path none",
-              "tour --from-record", "lab --in none -- true"],
+    "words", ["chapters", "lab", "run", "run --help", "recv", "path none", "tour --from-record",
+              "lab --kind none -- true"],
 )  # fmt: skip
 def test_commands_are_told_with_the_folder_that_was_typed(environment_here, words):
     for folder in (environment_here, f"./{environment_here}", str(Path(COMMAND).parent)):
@@ -194,23 +193,6 @@ def test_a_tour_and_its_page_tell_what_can_be_typed_and_no_folder_but_the_reposi
         is_here = folder == environment_here
         assert f"<code>{f'{folder}/' * is_here}spead-tutorial tour --quick</code>" in page
         assert str(Path(COMMAND).parent) not in page
-
-
-@needs_lab
-def test_what_is_told_of_a_lab_can_be_typed(environment_here, monkeypatch):
-    Path("runtime").mkdir(mode=0o700)
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(Path("runtime").resolve()))
-    monkeypatch.delenv("SPEAD_TUTORIAL_LAB", raising=False)
-    try:
-        told = commands_in(at(environment_here, "lab", "up", "--receiver").stdout)
-        assert len(told) == 4
-        assert told[0] in commands_in(at(environment_here, "lab", "status").stdout)
-        for one in told:
-            done = run("sh", "-c", one.replace("COMMAND", "true") + " -n 9" * one.endswith("10"))
-            assert done.returncode == 0, done.stderr
-        assert told[-1].endswith(" lab down main")
-    finally:
-        at(environment_here, "lab", "down", "--all")
 
 
 def test_the_name_alone_is_told_where_the_shell_finds_it(environment_here):
