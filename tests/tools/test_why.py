@@ -7,6 +7,7 @@ What is checked counts and does not time: packets in a message, calls, faults, s
 import contextlib
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
