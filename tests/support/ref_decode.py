@@ -165,14 +165,18 @@ class Heap:
         all_of_them = [p for packet in sent for p in packet.items]
         return list(dict.fromkeys(reversed(all_of_them)))[::-1]
 
-    def items(self) -> list[Item]:
-        """Those with an address by that, then immediates as they were sent; no padding."""
+    def addressed(self) -> dict[Pointer, bytes]:
+        """The bytes of each pointer with an address, by that."""
         pointers = self.sent_pointers()
         addressed = sorted((p for p in pointers if not p.immediate), key=lambda p: p.value)
         payload = self.payload
         ends = [p.value for p in addressed[1:]] + [len(payload)]
-        pairs = zip(addressed, ends, strict=False)
-        return [Item(p.id, payload[p.value : end]) for p, end in pairs if p.id] + self.immediates()
+        return {p: payload[p.value : end] for p, end in zip(addressed, ends, strict=False)}
+
+    def items(self) -> list[Item]:
+        """Those with an address by that, then immediates as they were sent; no padding."""
+        found = self.addressed().items()
+        return [Item(p.id, value) for p, value in found if p.id] + self.immediates()
 
     def immediates(self) -> list[Item]:
         return [Item(p.id, p.value) for p in self.sent_pointers() if p.immediate and p.id]
@@ -194,9 +198,11 @@ def decode_descriptor(data: bytes, bug_compat: int) -> Descriptor | None:
         return None
     if packet.offset or packet.heap_length not in (None, len(packet.payload)):
         return None
-    items = Heap(0, packet.address_bits, packets=[packet]).items()
-    fields = {item.id: item.value for item in items if isinstance(item.value, bytes)}
-    ids = [item.value for item in items if item.id == 0x14 and isinstance(item.value, int)]
+    heap = Heap(0, packet.address_bits, packets=[packet])
+    values = heap.addressed()
+    # Of one that is repeated, the one that was sent last counts, wherever its bytes are.
+    fields = {p.id: values[p] for p in heap.sent_pointers() if not p.immediate}
+    ids = [p.value for p in heap.sent_pointers() if p.immediate and p.id == 0x14]
     name = fields.get(0x10, b"")
     if not ids or not name or ids[-1] <= 6:
         return None
