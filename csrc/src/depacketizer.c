@@ -322,15 +322,11 @@ static bool has_jumped_back(const spt_depacketizer *d, const spti_seen *known)
            d->counts.ended - known->ended > moment;
 }
 
-/* Whether a packet that begins no heap could be a part of another sender's. */
+/* Whether a packet of a heap that is not known could be a part of another sender's: of the one that
+ * the last packet was of. */
 static bool is_of_others(const spt_depacketizer *d, const spt_received_packet *packet)
 {
-    if (packet->payload_offset == 0)
-        return false;
-    const spti_live_heap *it = d->substreams[packet->cnt % d->config.substreams].first;
-    while (it != NULL && it->heap.cnt != packet->cnt)
-        it = it->next;
-    return it != NULL;
+    return packet->payload_offset > 0 && d->last != NULL && d->last->heap.cnt == packet->cnt;
 }
 
 /* Find the heap of a packet, or begin it. */

@@ -5,11 +5,12 @@
 #include <string.h>
 
 enum {
-    WINDOW = 64,      /* places behind the highest count that are filled by those that come late */
-    FEWEST = 16,      /* counts that make a line of which something can be said */
-    RAREST = 16,      /* one in so many may be missing */
-    FEWEST_GAPS = 4,  /* at the same distance that are no chance */
-    MOST_REFINED = 64 /* what a step may be divided by */
+    WINDOW = 64,       /* places behind the highest count that are filled by those that come late */
+    FEWEST = 16,       /* counts that make a line of which something can be said */
+    RAREST = 16,       /* one in so many may be missing */
+    FEWEST_GAPS = 4,   /* at the same distance that are no chance */
+    MOST_REFINED = 64, /* what a step may be divided by */
+    YOUNG = 8,         /* counts of a line that may be of others, too */
 };
 
 /* ---- A line ---------------------------------------------------------------------------------- */
@@ -38,7 +39,8 @@ static uint64_t magnitude(int64_t distance)
 
 static uint64_t absent(const spti_line *line)
 {
-    return line->step == 0 ? 0 : line->span / line->step + 1 - line->seen;
+    uint64_t places = line->step == 0 ? 0 : line->span / line->step + 1;
+    return places > line->seen ? places - line->seen : 0; /* who goes round for ever has no span */
 }
 
 /* Whether a line has hardly any gaps, and so many counts that this is no chance. */
@@ -81,8 +83,8 @@ static void seed(spti_line *line, spti_key key, unsigned address_bits)
     };
 }
 
-/* Take a count whose distance is a multiple of the step; false where it was there before. */
-static bool take(spti_line *line, int64_t distance)
+/* Take a count that was not there, whose distance is a multiple of the step. */
+static void take(spti_line *line, int64_t distance)
 {
     uint64_t places = magnitude(distance) / line->step;
     if (distance > 0) {
@@ -93,32 +95,23 @@ static bool take(spti_line *line, int64_t distance)
         line->last += (uint64_t)distance;
         line->span += (uint64_t)distance;
     } else {
-        if (line->recent >> places & 1)
-            return false;
         line->recent |= UINT64_C(1) << places;
         uint64_t behind = magnitude(distance);
         line->span = behind > line->span ? behind : line->span;
     }
-    line->seen++;
-    return true;
+    if (++line->seen == YOUNG)
+        line->early = absent(line);
 }
 
 /* ---- Which line a count belongs to ----------------------------------------------------------- */
 
-/* Whether a count is near a line: not far behind, and not further ahead than is likely. */
-static bool is_near(const spti_line *line, int64_t distance)
+/* Whether a count is near a line of some step: not far behind, and not further ahead than is
+ * likely. */
+static bool is_near(const spti_line *line, int64_t distance, uint64_t step)
 {
-    uint64_t places = magnitude(distance) / line->step;
+    uint64_t places = magnitude(distance) / step;
     uint64_t most = line->seen / RAREST;
     return distance < 0 ? places < WINDOW : places <= (most > WINDOW ? most : WINDOW);
-}
-
-/* Take a count that goes on in a line as it is. */
-static bool goes_on(spti_line *line, int64_t distance)
-{
-    if (line->step == 0 || !is_near(line, distance))
-        return false;
-    return magnitude(distance) % line->step == 0 && take(line, distance);
 }
 
 /* Give a line a smaller step. */
@@ -129,26 +122,34 @@ static void refine(spti_line *line, uint64_t step)
         recent |= (line->recent >> i & 1) << i * by;
     line->recent = recent;
     line->step = step;
-    line->uneven = true; /* where its gaps are is not known any more */
+    line->gaps = 0;
+    line->early = absent(line);
+    line->uneven = line->early > 0; /* where these are is not known */
 }
 
-/* Take a count that shows that the step is smaller, unless the line is regular as it is. */
-static bool corrects(spti_line *line, int64_t distance)
+/* The step with which a line takes a count: its own, where the count goes on in it and was not
+ * there before; 0 for none. */
+static uint64_t same_step(const spti_line *line, int64_t distance)
 {
-    if (line->step == 0 || is_regular(line) || !is_near(line, distance))
-        return false;
+    if (!is_near(line, distance, line->step) || magnitude(distance) % line->step != 0)
+        return 0;
+    uint64_t places = magnitude(distance) / line->step;
+    return distance <= 0 && (line->recent >> places & 1) != 0 ? 0 : line->step;
+}
+
+/* A smaller one, which the count shows, unless the line is regular as it is. */
+static uint64_t smaller_step(const spti_line *line, int64_t distance)
+{
     uint64_t step = common_divisor(line->step, magnitude(distance));
-    if (line->step / step > MOST_REFINED)
-        return false;
-    refine(line, step);
-    return is_near(line, distance) && take(line, distance);
+    bool fits = step < line->step && line->step / step <= MOST_REFINED && !is_regular(line);
+    return fits && is_near(line, distance, step) ? step : 0;
 }
 
 /* Take a second count: the first one was waiting for it. */
 static void pair(spti_line *line, int64_t distance)
 {
     line->step = magnitude(distance);
-    (void)take(line, distance);
+    take(line, distance);
 }
 
 /* The line of a sender with a single count, or with two that are further apart, whose end is
@@ -190,6 +191,31 @@ static uint64_t between(const spti_line *lines, const spti_line *line)
     return least == 0 ? 0 : least / line->step - 1;
 }
 
+/* Whether a line is regular, and those that go on with it elsewhere: who pauses between them may
+ * also do so within. */
+static bool are_regular(const spti_line *lines, const spti_line *line)
+{
+    uint64_t seen = 0, gone = 0;
+    for (const spti_line *it = lines; it < lines + SPTI_LINES; it++) {
+        if (it->seen <= 2 || it->source != line->source || it->step != line->step)
+            continue;
+        seen += it->seen;
+        gone += absent(it) + between(lines, it);
+    }
+    return is_regular(line) && gone <= seen / RAREST;
+}
+
+/* How many of a line's first counts may have been taken for those of a line of much larger steps,
+ * as where there are several channels, whose first counts are as far apart as these are. */
+static uint64_t taken_elsewhere(const spti_line *lines, const spti_line *line)
+{
+    uint64_t most = line->early < absent(line) ? line->early : absent(line);
+    for (const spti_line *it = lines; it < lines + SPTI_LINES; it++)
+        if (it->seen > 2 && it->source == line->source && it->step / WINDOW > line->step)
+            return most;
+    return 0;
+}
+
 /* What is missing of a line, and what may be. */
 static void count(const spti_line *lines, const spti_line *line, uint64_t *missing,
                   uint64_t *skipped)
@@ -199,8 +225,10 @@ static void count(const spti_line *lines, const spti_line *line, uint64_t *missi
     spti_line whole = *line;
     move_on(&whole, WINDOW);
     bool shared = whole.gaps >= FEWEST_GAPS && !whole.uneven;
-    *(is_regular(line) && !shared ? missing : skipped) += absent(line);
-    *skipped += between(lines, line);
+    uint64_t unclear =
+        are_regular(lines, line) && !shared ? taken_elsewhere(lines, line) : absent(line);
+    *missing += absent(line) - unclear;
+    *skipped += unclear + between(lines, line);
 }
 
 static void to_front(spti_line *lines, size_t i)
@@ -212,11 +240,15 @@ static void to_front(spti_line *lines, size_t i)
     lines[0] = line;
 }
 
-/* Begin a line; the one that has not been used for the longest time goes. */
+/* Begin a line. Of the half that has not been used for longer, the shortest one goes. */
 static void begin_line(spti_sequence *s, spti_line *lines, spti_key key, unsigned address_bits)
 {
-    count(lines, &lines[SPTI_LINES - 1], &s->missing, &s->skipped);
-    to_front(lines, SPTI_LINES - 1);
+    size_t goes = SPTI_LINES - 1;
+    for (size_t i = goes; i >= SPTI_LINES / 2; i--)
+        if (lines[i].seen < lines[goes].seen)
+            goes = i;
+    count(lines, &lines[goes], &s->missing, &s->skipped);
+    to_front(lines, goes);
     seed(lines, key, address_bits);
 }
 
@@ -243,20 +275,44 @@ static bool make_pair(spti_sequence *s, spti_line *lines, spti_key key, unsigned
     return true;
 }
 
-/* Have a line take a count, if one does in that way. */
-static bool find_line(spti_line *lines, bool way(spti_line *, int64_t), spti_key key,
-                      unsigned address_bits, bool only_ahead)
+/* Whether a count is far nearer to the end of another line than a step. Then it is by chance that
+ * it goes on in a line that is young: as first counts of senders' channels, which are far apart. */
+static bool belongs_elsewhere(const spti_line *lines, const spti_line *line, spti_key key)
 {
-    for (size_t i = 0; i < SPTI_LINES && lines[i].seen > 0; i++) {
-        if (lines[i].source != key.source || lines[i].address_bits != address_bits)
-            continue;
-        int64_t distance = ahead(key.cnt, lines[i].last, address_bits);
-        if ((distance > 0 || !only_ahead) && way(&lines[i], distance)) {
-            to_front(lines, i);
+    for (const spti_line *it = lines; it < lines + SPTI_LINES && !is_regular(line); it++) {
+        uint64_t distance = magnitude(ahead(key.cnt, it->last, line->address_bits));
+        if (it != line && it->seen > 0 && it->source == key.source && distance > 0 &&
+            distance < line->step / WINDOW)
             return true;
-        }
     }
     return false;
+}
+
+/* Have a line take a count; of those that can, the one with the smallest step. */
+static bool find_line(spti_line *lines, uint64_t step_of(const spti_line *, int64_t), spti_key key,
+                      unsigned address_bits, bool only_ahead)
+{
+    size_t found = SPTI_LINES;
+    uint64_t least = UINT64_MAX;
+    for (size_t i = 0; i < SPTI_LINES && lines[i].seen > 0; i++) {
+        const spti_line *line = &lines[i];
+        int64_t distance = ahead(key.cnt, line->last, address_bits);
+        if (line->source != key.source || line->address_bits != address_bits || line->step == 0 ||
+            (only_ahead && distance <= 0))
+            continue;
+        uint64_t step = step_of(line, distance);
+        if (step > 0 && step < least && !belongs_elsewhere(lines, line, key)) {
+            least = step;
+            found = i;
+        }
+    }
+    if (found == SPTI_LINES)
+        return false;
+    if (least < lines[found].step)
+        refine(&lines[found], least);
+    take(&lines[found], ahead(key.cnt, lines[found].last, address_bits));
+    to_front(lines, found);
+    return true;
 }
 
 void spti_sequence_note(spti_sequence *s, spti_key key, unsigned address_bits, bool ends)
@@ -265,9 +321,9 @@ void spti_sequence_note(spti_sequence *s, spti_key key, unsigned address_bits, b
     bool all_ones = key.cnt == (UINT64_C(1) << address_bits) - 1;
     if (ends && all_ones) /* some senders end so: it is next to none of theirs */
         return;
-    if (find_line(lines, goes_on, key, address_bits, ends) || ends)
+    if (find_line(lines, same_step, key, address_bits, ends) || ends)
         return;
-    if (!find_line(lines, corrects, key, address_bits, false) &&
+    if (!find_line(lines, smaller_step, key, address_bits, false) &&
         !make_pair(s, lines, key, address_bits))
         begin_line(s, lines, key, address_bits);
 }

@@ -4,8 +4,9 @@
  * heap that it sends to here, so a gap says little by itself. Counts of a sender that are near each
  * other are a line, whose step divides all their distances: metadata that is counted apart, a
  * restart, or a stray count begins a line of its own. In a line of at least 16 counts, of which at
- * most one in 16 is missing, those that are missing were lost. Where more are, or one at every
- * same distance, the sender may as well have sent them to somebody else.
+ * most one in 16 is missing, those that are missing were lost; lines of a sender with the same step
+ * count as one. Where more are missing, or one at every same distance, the sender may as well have
+ * sent them to somebody else.
  */
 #ifndef SPTI_SEQUENCE_H
 #define SPTI_SEQUENCE_H
@@ -13,7 +14,7 @@
 #include "counts.h"
 
 enum {
-    SPTI_LINES = 8,   /* of the senders of a bucket; the one that is unused longest goes first */
+    SPTI_LINES = 16,  /* of the senders of a bucket */
     SPTI_BUCKETS = 32 /* a power of 2 */
 };
 
@@ -25,6 +26,7 @@ typedef struct spti_line {
     uint64_t span;   /* from the lowest count to the highest */
     uint64_t seen;   /* counts; 0 where there is no line */
     uint64_t recent; /* bit i: whether last - i * step was seen */
+    uint64_t early;  /* places that were empty when it was young */
     /* Places, counted in steps from the lowest one, that are too far behind to be filled: */
     uint64_t last_gap, gaps, period;
     bool uneven; /* whether they are at different distances */

@@ -122,6 +122,23 @@ def with_pauses(rng: random.Random) -> Stream:
     return sent
 
 
+def channels(rng: random.Random) -> Stream:
+    """The upper bits of a count say which channel it is of."""
+    return merged(
+        rng, *([(i << 32 | j, 1000) for j in range(60)] for i in range(rng.randrange(2, 8)))
+    )
+
+
+def times_of_events(rng: random.Random) -> Stream:
+    """Counts are times that are not at equal distances."""
+    times = itertools.accumulate(rng.randrange(900, 1100) for _ in range(200))
+    return [(at, 1000) for at in times]
+
+
+def downwards(rng: random.Random) -> Stream:
+    return progression(rng)[::-1]
+
+
 WHOLE = [
     all_of_it,
     one_of_many_evenly,
@@ -132,6 +149,9 @@ WHOLE = [
     several_senders,
     started_again,
     with_pauses,
+    channels,
+    times_of_events,
+    downwards,
 ]
 
 
