@@ -2,6 +2,7 @@
 """Chapter 8: new memory for every heap against two buffers in turn, and why it is slow."""
 
 import dataclasses
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
@@ -200,6 +201,6 @@ def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) ->
                 say(counts, f"{line.name}, gain", f"{size(n)} {words}")
                 brackets = brackets or not differs(one)
     if brackets:
-        note = f"in brackets:\n{facts.NO_DIFFERENCE}"
+        note = "\n".join(["in brackets:", *textwrap.wrap(facts.NO_DIFFERENCE, 14)])
         below = height + 0.36  # the numbers of the scale
         bars.write_beside(counts, below, note, right, fontsize=FAINT, color=theme.faint)
