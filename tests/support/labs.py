@@ -13,9 +13,10 @@ REASON = f"no lab here: {probe().reason}"
 needs_lab = pytest.mark.skipif(probe().reason is not None, reason=REASON)
 
 #: What begins a command that the system lets neither make a network nor enter one: by a limit, as
-#: `user.max_user_namespaces` is, of which its user sees that it is 0.
-_FORBID = 'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
-CONFINED = ("unshare", "--user", "--map-root-user", "sh", "-c", _FORBID, "sh")
+#: `user.max_user_namespaces` is, of which its user sees that it is 0. Its loopback is its own: what
+#: other tests send at the same time does not arrive there.
+_FORBID = 'ip link set lo up && echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
+CONFINED = ("unshare", "--user", "--net", "--map-root-user", "sh", "-c", _FORBID, "sh")
 #: What begins one to whose user the kernel gives no namespaces at all, as many containers do.
 WITHOUT_NAMESPACES = (
     *CONFINED[:-2],

@@ -15,7 +15,6 @@ from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS
 from spead_tutorial.tools.cli import cli
 from spead_tutorial.tools.run import _show_line
 from support.labs import needs_lab, probe
-from support.needs import need
 from support.typed import COMMAND, check_refused, run, typed
 
 REASON = probe().reason
@@ -210,17 +209,6 @@ def test_in_a_lab_with_a_receiver_what_is_sent_arrives():
     )
     done = typed("lab", "--receiver", sys.executable, "-S", "-c", code)
     assert (done.returncode, done.stdout, done.stderr) == (0, "arrived\n", "")
-
-
-@pytest.mark.thorough
-@needs_lab
-def test_where_the_system_forbids_a_lab_the_line_says_so():
-    need("unshare")
-    forbid = 'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
-    confined = ("unshare", "--user", "--map-root-user", "sh", "-c", forbid, "sh", COMMAND)
-    no_lab = run(*confined, "lab", "--", "true")
-    check_refused(no_lab, 1, "forbids this user a network namespace")
-    check_refused(run(*confined, "run", "10"), 1, "takes no root: --host 127.0.0.1 --port 8888")
 
 
 def test_without_jupyterlab_the_command_says_what_to_install(elsewhere, monkeypatch, here):

@@ -25,7 +25,7 @@ WANT = {
         f"why --interface lo -- {SENDER} 127.0.0.1 8888",
 }  # fmt: skip
 #: Those that have nothing to do in one terminal: of some, all that is said is for root.
-OTHERS = ["run 7", "run 3 --lang cpp --from 6", "lab up", "lab up --receiver", "check 8 {program}",
+OTHERS = ["run 7", "run 3 --lang cpp --from 6", "lab --receiver -- true", "check 8 {program}",
           "check 3 {program}", "why --receiver -- true"]  # fmt: skip
 
 pytestmark = [needs_lab, pytest.mark.usefixtures("elsewhere")]
@@ -33,7 +33,7 @@ pytestmark = [needs_lab, pytest.mark.usefixtures("elsewhere")]
 
 def without_namespaces(*words: str, limit: str = "user") -> Typed:
     """Run a command where a limit of the user's is 0."""
-    need("unshare", "setpriv")
+    need("unshare", "setpriv", "ip")
     return run(*{"user": WITHOUT_NAMESPACES, "net": CONFINED}[limit], *words, timeout=100)
 
 
@@ -86,7 +86,8 @@ def test_a_receiver_and_its_sender_work_in_two_terminals_as_they_are_typed():
     first, second, *_ = map(typed_of, ways)
     with subprocess.Popen([*CONFINED, "sh", "-c", first], **PIPES) as receiver:
         assert "listening" in receiver.stderr.readline() + receiver.stderr.readline()
-        assert without_namespaces("sh", "-c", second).returncode == 0
+        beside = ["nsenter", f"--target={receiver.pid}", "--user", "--net", "--preserve-credentials"]
+        assert run(*beside, "sh", "-c", second).returncode == 0
         said = receiver.stdout.read()
     assert said.count("Timestamp: ") == 3
 
