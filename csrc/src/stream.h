@@ -84,6 +84,7 @@ struct spt_stream {
     _Alignas(SPTI_CACHE_LINE) size_t head; /* atomic: senders read it */
     size_t given_back; /* atomic: the head, once all completions before it have been given back */
     _Alignas(SPTI_CACHE_LINE) size_t finished, cursor, group_end, group_left, turn;
+    const spt_completion *split; /* of the last packet, if there are more to make; only compared */
     bool idle, limited, napping;
     spti_habit nap, spin;
     spt_rate rate;

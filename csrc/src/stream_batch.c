@@ -82,11 +82,14 @@ static spti_slot *next_slot(spt_stream *s)
     }
 }
 
-static void exhaust(spt_stream *s, spti_slot *slot)
+/* Whether it was the last heap of its completion that had packets to make. */
+static bool exhaust(spt_stream *s, spti_slot *slot)
 {
     slot->exhausted = true;
-    if (--s->group_left == 0)
-        s->cursor = s->group_end;
+    if (--s->group_left > 0)
+        return false;
+    s->cursor = s->group_end;
+    return spti_slot_at(s, s->cursor - 1)->last;
 }
 
 static bool has_room(const spti_batch *batch)
@@ -101,8 +104,9 @@ static void add_packet(spt_stream *s, spti_batch *batch, spti_slot *slot)
     spt_status status = spt_packetizer_next(&slot->packetizer, batch->scratch + batch->scratch_used,
                                             batch->pieces + batch->n_pieces, &made);
     s->turn++;
-    if (slot->packetizer.done)
-        exhaust(s, slot);
+    s->split = slot->completion;
+    if (slot->packetizer.done && exhaust(s, slot))
+        s->split = NULL;
     if (status != SPT_OK)
         return; /* cannot be: heaps with nothing to send do not exist */
     slot->in_batch++;
@@ -172,12 +176,15 @@ static spti_batch *free_batch(spt_stream *s)
     return spti_batch_at(s, s->new_batch);
 }
 
-/* Fill a batch. Returns 0, or the time to wait for before more can be added. */
+/* Fill a batch. It ends where a completion does that an earlier batch began: its owner is to fill
+ * the next heap while others are sent, not when they have been. Returns 0, or the time to wait for
+ * before more can be added. */
 static uint64_t fill_batch(spt_stream *s, spti_batch *batch)
 {
     batch->n = batch->next = batch->done = 0;
     batch->n_pieces = batch->scratch_used = 0;
-    while (has_room(batch)) {
+    const spt_completion *split = s->split;
+    while (has_room(batch) && (split == NULL || split == s->split)) {
         spti_slot *slot = next_slot(s);
         if (slot == NULL) {
             s->idle = true;

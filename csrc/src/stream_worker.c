@@ -22,7 +22,7 @@ enum {
 static bool begin_nap(spt_stream *s, uint64_t n_bytes)
 {
     if (s->own_pool != NULL || spti_stream_holds(s) || n_bytes >= SMALL_BATCH ||
-        !spti_habit_try(&s->nap))
+        spti_stream_has_work(&s->task) || !spti_habit_try(&s->nap))
         return false;
     s->napping = true;
     s->task.deadline_ns = spti_now_ns() + NAP_NS;

@@ -26,12 +26,16 @@ static struct {
     _Atomic size_t n;    /* packets that have passed or failed, */
     uint64_t cnt[ROOM];
     size_t bytes[ROOM];
+    uint64_t batches[16]; /* packets of each */
+    size_t n_batches;
 } gate = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static spt_status gate_send(spti_transport *t, spti_batch *batch)
 {
     spt_status status = SPT_OK;
     pthread_mutex_lock(&gate.lock);
+    if (batch->next == 0 && gate.n_batches < LENGTH(gate.batches)) /* or at a closed gate again */
+        gate.batches[gate.n_batches++] = batch->n;
     for (; batch->next < batch->n; batch->next++) {
         spti_packet *packet = &batch->packets[batch->next];
         if (gate.open == 0) {
@@ -133,7 +137,7 @@ static void begin_at(const spti_transport_ops *ops, size_t max_heaps, size_t n_t
     gate.closed = false;
     gate.fail_with = 0;
     gate.let_go = 0;
-    gate.n = 0;
+    gate.n = gate.n_batches = 0;
     gate.base.fd = gate.holding ? connect_to_nobody(&nowhere) : eventfd(0, EFD_NONBLOCK);
     const spt_stream_config *config =
         STREAM_CONFIG(its.max_packet_size = PACKET, its.max_heaps = max_heaps, its.timeline = 8);
@@ -189,6 +193,24 @@ TEST(packets_wait_until_they_are_let_through)
     }
     CHECK_EQUAL(wait_for(1, -1), SPT_OK, sent[0].bytes, 3 * FULL - 8 + 3 * 40 + 8);
     CHECK_PASSED(1, 1, 1, 2, 2, 2);
+}
+
+/* Its owner fills the next heap while others are sent, and not only when they have been. */
+TEST(a_batch_ends_with_what_an_earlier_one_began_and_holds_many_that_are_whole)
+{
+    enum { HEAPS = 100 };
+    spt_heap_reference group[HEAPS];
+    begin(2 * HEAPS + 4, 1);
+    for (int i = 0; i < HEAPS; i++)
+        group[i] = (spt_heap_reference){heap, -1, 0, -1};
+    for (int i = 0; i < 2; i++)
+        REQUIRE(spt_stream_send_heaps(stream, group, HEAPS, SPT_GROUP_SERIAL, &sent[i], NULL) ==
+                SPT_OK);
+    send_heaps(2, 4);
+    await(1);
+    let_through(ROOM);
+    CHECK_EQUAL(spt_stream_flush(stream, -1), SPT_OK);
+    CHECK_COUNTS(gate.batches, gate.n_batches, 252, 48, 252, 48, 12);
 }
 
 TEST(a_cancelled_heap_stops_where_it_is_and_the_next_goes_on)
