@@ -141,14 +141,20 @@ static void wake_readers(void *stream)
 
 /* ---- Readers come ---------------------------------------------------------------------------- */
 
+_Static_assert(sizeof(spt_receive_stats) == 7 * sizeof(uint64_t), "add_stats() adds all members");
+
 static void add_stats(const reader *r, spt_receive_stats *all)
 {
     spt_receive_stats one = {0};
     if (r->source->ops->read_stats != NULL)
         r->source->ops->read_stats(r->source, &one);
-    const uint64_t *from = (const uint64_t *)&one;
-    for (size_t i = 0; i < sizeof(one) / sizeof(uint64_t); i++)
-        ((uint64_t *)all)[i] += from[i];
+    all->datagrams += one.datagrams;
+    all->bytes += one.bytes;
+    all->messages += one.messages;
+    all->calls += one.calls;
+    all->in_place += one.in_place;
+    all->dropped += one.dropped;
+    all->buffer_size += one.buffer_size;
 }
 
 static void destroy_reader(reader *r)

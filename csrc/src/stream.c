@@ -19,6 +19,10 @@ size_t spt_stream_num_substreams(const spt_stream *stream)
     return stream->transport->n_substreams;
 }
 
+_Static_assert(offsetof(spt_stats, errors_by_errno) == 12 * sizeof(uint64_t) &&
+                   sizeof(spt_stats) == (12 + SPT_N_ERRNO) * sizeof(uint64_t),
+               "spt_stream_stats() reads all members alike: each is a count of 64 bits");
+
 void spt_stream_stats(const spt_stream *stream, spt_stats *stats)
 {
     const uint64_t *from = (const uint64_t *)&stream->transport->stats;
