@@ -188,26 +188,12 @@ class stream : public owner<spt_stream, detail::destroy_stream>
     {
         constexpr std::size_t most = 64;
         std::size_t n = 0;
-        [[maybe_unused]] std::exception_ptr thrown;
-        for (spt_completion *next = nullptr; n < most && spt_stream_poll(get(), &next, 1) == 1;
-             n++) {
-            /* It may be gone after that. */
-            const auto waiter = take_back(*next);
-            if (!waiter)
-                continue;
-#ifdef __cpp_exceptions
-            try {
-                waiter.resume();
-            } catch (...) {
-                thrown = thrown ? thrown : std::current_exception();
-            }
-        }
+        std::exception_ptr thrown;
+        for (spt_completion *next = nullptr; n < most && spt_stream_poll(get(), &next, 1) == 1; n++)
+            if (const auto waiter = take_back(*next)) /* the completion may be gone after that */
+                resume(waiter, thrown);
         if (thrown)
             std::rethrow_exception(thrown);
-#else
-            waiter.resume();
-        }
-#endif
         return n;
     }
 
@@ -270,6 +256,20 @@ class stream : public owner<spt_stream, detail::destroy_stream>
         auto *awaiter = std::exchange(one->awaiter_, nullptr);
         return awaiter != nullptr ? std::exchange(awaiter->waits, nullptr) : nullptr;
     }
+
+    /* What it throws is kept, if it is the first to throw. */
+#ifdef __cpp_exceptions
+    static void resume(std::coroutine_handle<> waiter, std::exception_ptr &thrown) noexcept
+    {
+        try {
+            waiter.resume();
+        } catch (...) {
+            thrown = thrown ? thrown : std::current_exception();
+        }
+    }
+#else
+    static void resume(std::coroutine_handle<> waiter, std::exception_ptr &) { waiter.resume(); }
+#endif
 
     bool polled_;
 };
