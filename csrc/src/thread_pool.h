@@ -51,6 +51,12 @@ typedef struct spti_task {
     struct spti_task *next, *next_attached;
 } spti_task;
 
+/* What tells those who sleep, or watch the pool, to look. */
+enum spti_told {
+    SPTI_TOLD_BY_EVENT = 1, /* wake_fd may be readable */
+    SPTI_TOLD_BY_TIMER = 2, /* timer_fd is readable, or will be */
+};
+
 /* Private to the pool: of its own lock, but for what is written once, when it is made. */
 struct spt_thread_pool {
     pthread_mutex_t lock;
@@ -61,8 +67,7 @@ struct spt_thread_pool {
     int timer_fd; /* where there are no threads, else -1 */
     bool stopping;
     bool stopped;    /* that is over */
-    bool signalled;  /* wake_fd may be readable */
-    bool timed;      /* timer_fd is readable, or will be */
+    unsigned told;   /* of spti_told: what helpers have not taken yet */
     bool fd_used;    /* atomic: an event loop may watch it */
     size_t n_asking; /* atomic: threads in spti_pool_ask() */
     size_t n_sleeping, n_epolled;

@@ -104,7 +104,7 @@ static void end_watch(spt_thread_pool *pool, spti_task *task)
 
 static void signal_fd(spt_thread_pool *pool)
 {
-    pool->signalled = true;
+    pool->told |= SPTI_TOLD_BY_EVENT;
     spti_event_add(pool->wake_fd, 1);
 }
 
@@ -118,7 +118,7 @@ static void rouse(spt_thread_pool *pool)
 /* The same, for a task that nobody is about to run: an event loop may watch the pool. */
 static void call_for_help(spt_thread_pool *pool)
 {
-    if (!pool->signalled && (pool->n_sleeping > 0 || pool->timer_fd >= 0))
+    if (!(pool->told & SPTI_TOLD_BY_EVENT) && (pool->n_sleeping > 0 || pool->timer_fd >= 0))
         signal_fd(pool);
 }
 
@@ -129,7 +129,7 @@ static void set_timer(spt_thread_pool *pool, const spti_task *task)
         return;
     struct itimerspec at = {.it_value = spti_timespec(task->deadline_ns)};
     timerfd_settime(pool->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
-    pool->timed = true;
+    pool->told |= SPTI_TOLD_BY_TIMER;
 }
 
 /* ---- Threads ---- */
@@ -137,7 +137,8 @@ static void set_timer(spt_thread_pool *pool, const spti_task *task)
 /* Collect the tasks whose sockets have room, and signals if wanted, without waiting. */
 static void collect(spt_thread_pool *pool, bool take_signals)
 {
-    pool->signalled = pool->signalled && !take_signals;
+    if (take_signals)
+        pool->told &= ~(unsigned)SPTI_TOLD_BY_EVENT;
     struct epoll_event events[16];
     int n = epoll_wait(pool->epoll_fd, events, 16, 0);
     for (int i = 0; i < n; i++) {
@@ -148,7 +149,7 @@ static void collect(spt_thread_pool *pool, bool take_signals)
         } else if (events[i].data.ptr == &pool->timer_fd) {
             if (take_signals) {
                 spti_event_empty(pool->timer_fd);
-                pool->timed = false;
+                pool->told &= ~(unsigned)SPTI_TOLD_BY_TIMER;
             }
         } else if (task->state == SPTI_WATCHED) {
             pool->n_epolled--; /* ONESHOT: the kernel has done the same */
@@ -242,25 +243,30 @@ void spti_pool_work(spt_thread_pool *pool)
     }
 }
 
+/* Wait for a task until then, or until the earlier of both where a task has a deadline. */
+static spti_help await_ready(spt_thread_pool *pool, uint64_t until_ns, uint64_t deadline_ns)
+{
+    uint64_t first_ns = deadline_ns > 0 && deadline_ns < until_ns ? deadline_ns : until_ns;
+    bool by_signal = sleep_until(pool, first_ns);
+    expire_timers(pool);
+    return by_signal ? SPTI_HELP_SIGNAL : SPTI_HELPED;
+}
+
 spti_help spti_pool_help(spt_thread_pool *pool, uint64_t until_ns, bool take_signals)
 {
-    pthread_mutex_lock(&pool->lock);
-    bool called = pool->signalled && take_signals; /* perhaps before it began to wait */
-    if (pool->n_epolled > 0 || ((pool->signalled || pool->timed) && take_signals))
+    SPTI_HOLD(&pool->lock);
+    spti_help help = SPTI_HELPED;
+    unsigned told = take_signals ? pool->told : 0;
+    if (pool->n_epolled > 0 || told != 0)
         collect(pool, take_signals); /* first: the end of a timer that it takes is seen below */
     uint64_t deadline_ns = expire_timers(pool);
-    bool by_signal = false;
-    if (pool->ready == NULL && until_ns > 0 && !called) {
-        uint64_t first_ns = deadline_ns > 0 && deadline_ns < until_ns ? deadline_ns : until_ns;
-        by_signal = sleep_until(pool, first_ns);
-        expire_timers(pool);
-    }
+    /* Who was called, perhaps before it began to wait, looks again at what it waits for. */
+    if (pool->ready == NULL && until_ns > 0 && !(told & SPTI_TOLD_BY_EVENT))
+        help = await_ready(pool, until_ns, deadline_ns);
     spti_task *task = pop_ready(pool);
     if (task != NULL)
         run(pool, task);
-    bool more = pool->ready != NULL;
-    pthread_mutex_unlock(&pool->lock);
-    return by_signal ? SPTI_HELP_SIGNAL : more ? SPTI_HELP_MORE : SPTI_HELPED;
+    return help == SPTI_HELPED && pool->ready != NULL ? SPTI_HELP_MORE : help;
 }
 
 enum { MOST_RUNS = 16 }; /* for who asks and does not wait */
