@@ -16,35 +16,20 @@ PKG_CONFIG_SYSROOT_DIR=$dir
 export PKG_CONFIG_PATH PKG_CONFIG_SYSROOT_DIR
 libdir=$(dirname "$(find "$dir" -name libspt.so)")
 
-cat >"$dir/program.c" <<'END'
-#include <spead_tutorial/spt.h>
-#include <spead_tutorial/spt_recv.h>
-#include <stdio.h>
-int main(void)
-{
-    spt_error err;
-    spt_thread_pool *pool = spt_thread_pool_create(1, NULL, 0, &err);
-    spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
-    spt_stream *stream = spt_stream_create_memory(pool, &config, &err);
-    spt_depacketizer_config defaults = SPT_DEPACKETIZER_CONFIG_DEFAULT;
-    spt_depacketizer *depacketizer = spt_depacketizer_create(&defaults, &err);
-    puts(stream != NULL && depacketizer != NULL ? "made" : err.message);
-    spt_depacketizer_destroy(depacketizer);
-    spt_stream_destroy(stream);
-    spt_thread_pool_destroy(pool);
-    return stream == NULL;
-}
-END
 cd "$dir"
+# The program that the header begins with; the whole of the other header is read beside it.
+sed -n '/::$/,/^ \*     }$/s/^ \*     //p' "$(find . -name spt.h)" >program.c
+set -- "$@" -Wall -Wextra -Werror
 # shellcheck disable=SC2046
-"$@" program.c -o shared $(pkg-config --cflags --libs spead_tutorial)
-[ "$(LD_LIBRARY_PATH=$libdir ./shared)" = made ]
+"$@" program.c -include spead_tutorial/spt_recv.h -o shared $(pkg-config --cflags --libs spead_tutorial)
+LD_LIBRARY_PATH=$libdir ./shared
 "$@" program.c -o static $(pkg-config --cflags spead_tutorial) "$libdir/libspt.a" -lpthread -lm
-[ "$(./static)" = made ]
+./static
 if command -v c++ >/dev/null; then
-    cp program.c program.cpp
-    c++ -Wall -Wextra -Werror program.cpp -o cpp $(pkg-config --cflags --libs spead_tutorial)
-    [ "$(LD_LIBRARY_PATH=$libdir ./cpp)" = made ]
+    sed 's/= {0}/= {}/' program.c >program.cpp
+    c++ -Wall -Wextra -Werror -include spead_tutorial/spt_recv.h program.cpp -o cpp \
+        $(pkg-config --cflags --libs spead_tutorial)
+    LD_LIBRARY_PATH=$libdir ./cpp
     if c++ -std=c++20 -fsyntax-only -x c++ -include coroutine -include span /dev/null; then
         cat >program20.cpp <<'END'
 #include <cstdio>

@@ -2,6 +2,29 @@
 /**
  * spead_tutorial: a sender of SPEAD heaps over UDP, in C11 for Linux.
  *
+ * A program that sends one heap, in the thread that calls::
+ *
+ *     #include <spead_tutorial/spt.h>
+ *
+ *     int main(void)
+ *     {
+ *         const int8_t samples[1000] = {1, 2, 3};
+ *         const spt_variable item = spt_array(0x3300, "x", "Samples", SPT_INT8, samples, 1000);
+ *         const spt_endpoint to = {"127.0.0.1", 8888};
+ *         const spt_stream_config config = SPT_STREAM_CONFIG_DEFAULT;
+ *         spt_completion sent = {0};
+ *         spt_error err = {0};
+ *         spt_stream *stream = spt_stream_create_udp(NULL, &to, 1, &config, NULL, &err);
+ *         spt_heap *heap = spt_heap_create(NULL, &err);
+ *         bool is_sent = stream != NULL && heap != NULL &&
+ *                        spt_heap_add(heap, &item, 1, SPT_ALL, &err) == SPT_OK &&
+ *                        spt_stream_send_heap(stream, heap, &sent, &err) == SPT_OK &&
+ *                        spt_stream_wait(stream, &sent, -1, &err) == SPT_OK;
+ *         spt_stream_destroy(stream);
+ *         spt_heap_destroy(heap);
+ *         return is_sent ? 0 : 1;
+ *     }
+ *
  * It includes two others, ``spt_heap.h`` with parts 1 to 6, ``spt_stream.h`` with the rest. Read
  * them from top to bottom; each part needs only those above it:
  *

@@ -107,7 +107,7 @@ SPT_API SPT_MUST_CHECK spt_recv_stream *
 spt_recv_stream_create(spt_thread_pool *pool, const spt_recv_config *config, spt_error *err);
 
 /**
- * Receive from a UDP port. What is returned is so of all functions that add a reader.
+ * Receive from a UDP port.
  *
  * :param endpoint: The address to listen on: one of this machine's, that of a multicast group, or
  *     ``""`` for any, of IPv4 and IPv6; and the port, 0 for one that the system chooses.
@@ -126,6 +126,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp(spt_recv_stream *strea
  *
  * :param socket: A UDP socket that is bound. It is duplicated: it stays yours, and may be closed.
  * :param config: Only ``max_size`` and ``gro`` are looked at. Copied; ``NULL`` for the defaults.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_socket(spt_recv_stream *stream,
                                                                  int socket,
@@ -137,6 +138,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_udp_socket(spt_recv_stream
  * them. The stream ends with them.
  *
  * :param bytes: Borrowed until the stream is stopped or destroyed, or has ended.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *stream,
                                                              const void *bytes, size_t n_bytes,
@@ -153,6 +155,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_memory(spt_recv_stream *st
  *     IPv6; and the port, 0 for one that the system chooses.
  * :param config: Only ``max_size`` and ``buffer_size`` are looked at. Copied; ``NULL`` for
  *     :c:macro:`SPT_RECEIVE_TCP_CONFIG_DEFAULT`.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp(spt_recv_stream *stream,
                                                           const spt_endpoint *endpoint,
@@ -165,6 +168,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp(spt_recv_stream *strea
  * :param acceptor: One of TCP. It is duplicated, stays yours, and may be closed; from now on
  *     ``accept()`` does not wait (``O_NONBLOCK``).
  * :param config: Only ``max_size`` is looked at. Copied; ``NULL`` for the defaults.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream *stream,
                                                                  int acceptor,
@@ -176,6 +180,7 @@ SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_tcp_socket(spt_recv_stream
  * and is empty. Streams that receive from the same queue get some of its packets each.
  *
  * :param queue: Held until the stream is stopped or destroyed.
+ * :return: As :c:func:`spt_recv_stream_add_udp`.
  */
 SPT_API SPT_MUST_CHECK spt_status spt_recv_stream_add_inproc(spt_recv_stream *stream,
                                                              spt_inproc_queue *queue,
