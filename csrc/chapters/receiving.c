@@ -532,8 +532,30 @@ static void print_sockets(const struct heaps *heaps)
     putchar(']');
 }
 
-static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
-                         const struct chunk_counts *chunks)
+/* Which program it was, and how it ended. */
+static void print_program(const struct heaps *heaps)
+{
+    const char *program = program_invocation_short_name;
+    const char *ended = heaps->interrupted ? "interrupt" : heaps->silent ? "silence" : "stop";
+    int chapter = 0;
+    sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
+    printf("\"chapter\": %d, \"program\": \"%s\", \"language\": \"" LANGUAGE
+           "\", \"ended\": \"%s\"",
+           chapter, program, ended);
+}
+
+/* What the program used since the first heap. */
+static void print_used(const struct heaps *heaps)
+{
+    struct usage used = {0};
+    if (heaps->n > 0)
+        used = usage_since(heaps->at_first);
+    printf(", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
+           ", \"context_switches\": %" PRId64,
+           used.cpu_user_ns, used.cpu_system_ns, used.context_switches);
+}
+
+static void print_counts(const spt_recv_stats *stats)
 {
     const spt_account *account = &stats->account;
     const struct {
@@ -552,24 +574,6 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
         {"socket_buffer", stats->sockets.buffer_size},
         {"payload_bytes", account->placed_bytes},
     };
-    struct usage used = {0}; /* since the first heap */
-    if (heaps->n > 0)
-        used = usage_since(heaps->at_first);
-    const char *program = program_invocation_short_name;
-    int chapter = 0;
-    sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
-    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"" LANGUAGE
-           "\", \"ended\": \"%s\", ",
-           chapter, program,
-           heaps->interrupted ? "interrupt"
-           : heaps->silent    ? "silence"
-                              : "stop");
-    printf("\"heaps\": %zu, \"heaps_not_understood\": %zu, ", heaps->n, heaps->not_understood);
-    printf("\"elapsed_ns\": %" PRId64 ", \"timed_bytes\": %" PRIu64,
-           heaps->last_ns - heaps->first_ns, account->placed_bytes - heaps->bytes_before);
-    printf(", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
-           ", \"context_switches\": %" PRId64,
-           used.cpu_user_ns, used.cpu_system_ns, used.context_switches);
     for (size_t i = 0; i < N_FATES; i++) {
         printf(", \"packets_");
         print_fate(i, '_');
@@ -577,6 +581,18 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
     }
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         printf(", \"%s\": %" PRIu64, counts[i].name, counts[i].count);
+}
+
+static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
+                         const struct chunk_counts *chunks)
+{
+    putchar('{');
+    print_program(heaps);
+    printf(", \"heaps\": %zu, \"heaps_not_understood\": %zu, ", heaps->n, heaps->not_understood);
+    printf("\"elapsed_ns\": %" PRId64 ", \"timed_bytes\": %" PRIu64,
+           heaps->last_ns - heaps->first_ns, stats->account.placed_bytes - heaps->bytes_before);
+    print_used(heaps);
+    print_counts(stats);
     if (heaps->pool != NULL) {
         struct pool_counts pool = pool_counts(heaps);
         printf(", \"pool_requests\": %" PRIu64 ", \"pool_empty\": %" PRIu64
