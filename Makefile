@@ -152,7 +152,7 @@ $(BIN)/.checkers: $(BIN)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'spead-tutorial[check]'
 	@touch $@
 
-CHECKS := mypy stubtest ruff ruff-format clang-format clang-tidy cython-lint codespell workflows readthedocs
+CHECKS := mypy stubtest ruff ruff-format imports clang-format clang-tidy cython-lint codespell workflows readthedocs
 CHECKED_C = $(shell find csrc tests/support/senders tests/support/planted_receivers -name '*.[ch]' -o -name '*.[ch]pp')
 
 TIDY_C = -I$(CURDIR)/csrc/include -I$(CURDIR)/csrc/chapters -D_GNU_SOURCE
@@ -168,6 +168,8 @@ lint-ruff:
 	ruff check .
 lint-ruff-format:
 	ruff format --check .
+lint-imports: # what may import what: pyproject.toml
+	lint-imports
 lint-clang-format:
 	@clang-format --dry-run --Werror $(CHECKED_C)
 lint-clang-tidy: # it comes with the compiler, if at all; .clang-tidy says what it looks for
