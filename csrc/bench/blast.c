@@ -20,11 +20,11 @@
  * of their own, and every heap has the timestamp that it would have.
  */
 #include "../chapters/report.h"
+#include "../src/wire.h"
 #include "common.h"
 #include "udp_socket.h"
 
 #include <dirent.h>
-#include <endian.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/sock_diag.h>
@@ -232,10 +232,12 @@ static void begin_rate(struct blast *b)
     spt_rate_idle(&b->rate, (uint64_t)time_ns(CLOCK_MONOTONIC));
 }
 
-/* An item pointer that is a value: its last 40 bits. */
+/* An item pointer that is a value, as it is sent: its last 40 bits. */
 static uint64_t immediate(uint64_t id, uint64_t value)
 {
-    return htobe64(UINT64_C(1) << 63 | id << 40 | (value & ((UINT64_C(1) << 40) - 1)));
+    uint64_t word;
+    spti_put_immediate((uint8_t *)&word, 40, id, value & spti_address_mask(40));
+    return word;
 }
 
 /* Make a byte of a heap's samples: its place and its heap can be told from it, mostly. */
@@ -359,9 +361,7 @@ static void make_packets(struct blast *b)
     size_t offset = 0;
     b->cuts = alloc_bytes(room * sizeof(*b->cuts));
     while (spt_packetizer_next(&packetizer, scratch, pieces, &packet) == SPT_OK) {
-        uint64_t word;
-        memcpy(&word, scratch, sizeof(word));
-        size_t header = 8 * (1 + (be64toh(word) & 0xffff));
+        size_t header = SPTI_POINTER * (1 + spti_get(scratch + 6, 2));
         b->cuts[b->n_cuts++] = cut_of(scratch, header, packet.size - header, offset);
         offset += packet.size - header;
     }

@@ -7,10 +7,10 @@
  * Heaps go to two places in turn, as they would with an allocator that gives out first what it got
  * last. A few messages of 64 KiB in a call are faster than many: they stay in the cache.
  */
+#include "../src/wire.h"
 #include "receiving.h"
 #include "udp_socket.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -37,9 +37,7 @@ struct loop {
 
 static uint64_t word(const uint8_t *packet, size_t i)
 {
-    uint64_t big;
-    memcpy(&big, packet + 8 * i, sizeof(big));
-    return be64toh(big) & ((UINT64_C(1) << 40) - 1);
+    return spti_get(packet + SPTI_POINTER * i, SPTI_POINTER) & spti_address_mask(40);
 }
 
 static void take(struct loop *l, const uint8_t *packet, size_t size)

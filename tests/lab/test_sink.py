@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import socket
-import struct
 import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -19,7 +18,7 @@ import pytest
 from spead_tutorial.lab import sink_path
 from spead_tutorial.tools.lab import sink as command
 from support.lab_scripts import PATIENCE_S, send_gso
-from support.ref_encode import packet
+from support.ref_encode import header, packet, pointer
 from support.trouble import stop_packet as stop
 from support.typed import run
 
@@ -160,7 +159,7 @@ def test_what_comes_is_counted(sink, options, packets, expected):
         b"\x53\x04\x03\x05\0\0\xff\xff" + samples(1, 10, 10)[0][8:],
         packet(1, 12, 5, bytes(10)),
         packet(1, 0, (1 << 40) - 1, b""),
-        struct.pack(">BBBBHHQ", 0x53, 4, 3, 5, 0, 1, 1 << 63 | 1 << 40 | 7),
+        header(1, 40) + pointer(True, 1, 7, 40),
     ],
 )
 def test_what_is_not_a_packet_is_counted_apart(sink, data):
