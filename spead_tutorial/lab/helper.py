@@ -48,22 +48,12 @@ def script(module: str, *arguments: str, options: Sequence[str] = ("-I", "-S")) 
     return [sys.executable, *options, "-c", _LOAD, _FOLDER, module, *arguments]
 
 
-def open_missing() -> None:
-    """Open ``/dev/null`` in place of missing streams: a file would get the number of one."""
-    for fd in range(3):
-        try:
-            os.fstat(fd)
-        except OSError:
-            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free
-
-
 class Client:
     """The helper process and the conversation with it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._serial = 0
-        open_missing()
         self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 (the finalizer closes it)
         try:

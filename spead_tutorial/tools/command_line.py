@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What command lines have in common: words as values, sentences, streams, and how they end.
+"""What command lines have in common: words as values, sentences, and how they end.
 
 What goes wrong is one line on stderr. Exit status: 1 where it could not be done, 2 where it
 was asked for wrongly, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
@@ -8,11 +8,8 @@ was asked for wrongly, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 from spead_tutorial_run import how_it_ended
 
 import argparse
-import codecs
 import contextlib
-import errno
 import functools
-import io
 import math
 import os
 import re
@@ -28,19 +25,14 @@ import click
 from spead_tutorial.chapters.catalogue import LANGUAGES, find_language
 from spead_tutorial.chapters.report import limit, whole
 from spead_tutorial.lab import LabError
-from spead_tutorial.lab.helper import open_missing
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import RecordError
 from spead_tutorial.results.tables import plain
 
 _COMMAND = "spead-tutorial"
 _FAILED, _WRONG = 1, 2
-#: What is written in the place of characters that a stream has not.
 #: Where a command of ours begins, or a Python that has to have the package.
 _COMMANDS = re.compile(r"(?<![\w./-])(?=spead-tutorial [a-z-]|python (?:-m bench|\$\(|\S+\.py))")
-_OTHER_WORDS = {"→": "->", "—": "-", "\N{EN DASH}": "-", "✓": "y", "✗": "N", "⁶": "^6", "⁹": "^9",
-                "…": "...", "µ": "u", "·": "-"}  # fmt: skip
-_ASCII = "plain_ascii"
 _T = TypeVar("_T")
 
 
@@ -149,52 +141,6 @@ def worded(template: Path, **names: Any) -> Any:
     return environment.get_template(template.name).make_module(names)
 
 
-# ---- The three standard streams, however it was started ----
-
-
-def _prepare_streams() -> None:
-    """Let a command write what it has to say, and start programs."""
-    open_missing()
-    # Results that cannot be written are an error, as they are where a disk is full.
-    for name, mode, flags in (
-        ("stdin", "r", os.O_RDONLY),
-        ("stdout", "w", os.O_RDONLY),
-        ("stderr", "w", os.O_WRONLY),
-    ):
-        if getattr(sys, name) is None:
-            setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
-    codecs.register_error("other words", _in_other_words)
-    codecs.register(_plain_ascii)
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            ascii_only = codecs.lookup(stream.encoding).name == "ascii"
-            stream.reconfigure(encoding=_ASCII if ascii_only else None, errors="other words")
-
-
-def _in_other_words(error: UnicodeError) -> tuple[str, int]:
-    """Write characters that cannot be encoded in a way that can be read."""
-    if not isinstance(error, UnicodeEncodeError):
-        raise error
-    cannot = error.object[error.start : error.end]
-    escaped = (c.encode("ascii", "backslashreplace").decode("ascii") for c in cannot)
-    words = (_OTHER_WORDS.get(c, code) for c, code in zip(cannot, escaped, strict=True))
-    return "".join(words), error.end
-
-
-def _plain_ascii(name: str) -> codecs.CodecInfo | None:
-    """Give ASCII another name: click writes UTF-8 into streams that go by its own."""
-    if name != _ASCII:
-        return None
-    ascii_only = codecs.lookup("ascii")
-    return codecs.CodecInfo(
-        ascii_only.encode,
-        ascii_only.decode,
-        incrementalencoder=ascii_only.incrementalencoder,
-        incrementaldecoder=ascii_only.incrementaldecoder,
-        name=_ASCII,
-    )
-
-
 # ---- From beginning to end ----
 
 
@@ -220,8 +166,7 @@ def _path(command: click.Command, name: str, arguments: Sequence[str] | None) ->
 def _forget_what_cannot_be_written() -> None:
     """Have Python not try again at its end, and say so in its own words."""
     try:
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except OSError:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())
@@ -230,12 +175,10 @@ def _forget_what_cannot_be_written() -> None:
 
 def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
     """Run a command line and return the exit status; what goes wrong is one line on stderr."""
-    _prepare_streams()
     click.Context.formatter_class = _Help
     try:
         status = command.main(arguments, prog_name=name, standalone_mode=False)
-        if sys.stdout is not None:
-            sys.stdout.flush()
+        sys.stdout.flush()
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx is not None else _path(command, name, arguments)
         _say(name, f"{error.format_message().rstrip('.')} (see {path} --help)")
@@ -251,8 +194,6 @@ def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -
         return _FAILED
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        if error.errno == errno.EBADF and sys.__stdout__ is None:
-            place = "standard output is closed (>/dev/null throws away what is said): "
         _say(name, f"{place}{error.strerror or error}")
         _forget_what_cannot_be_written()
         return _FAILED

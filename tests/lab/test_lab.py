@@ -8,7 +8,6 @@ import gc
 import gzip
 import importlib.metadata
 import importlib.resources
-import itertools
 import json
 import os
 import re
@@ -27,7 +26,6 @@ from spead_tutorial import lab as lab_module
 from spead_tutorial.lab import Counters, Lab, LabError, accounted, device, root_commands, route
 from support import ROOT
 from support.lab_scripts import (
-    CLOSE,
     PATIENCE_S,
     begun,
     run_script,
@@ -37,7 +35,6 @@ from support.lab_scripts import (
 )
 from support.labs import needs_lab, probe
 from support.needs import need
-from support.typed import run
 
 PROBE = probe()
 #: Packets of each of three senders at once.
@@ -447,40 +444,6 @@ def test_popen_has_pipes_and_signals_and_ends_the_program_after_an_exception(lab
         process.stdout.readline()
         _ = 1 // 0
     assert process.returncode == -signal.SIGKILL
-
-
-@pytest.mark.parametrize(
-    "closed",
-    [
-        pytest.param(" ".join(some), marks=[pytest.mark.thorough] * (n < 3))
-        for n in (1, 2, 3)
-        for some in itertools.combinations(CLOSE, n)
-    ],
-)
-def test_a_lab_of_a_process_without_standard_streams_takes_none_of_their_numbers(tmp_path, closed):
-    text = """
-        with open(sys.argv[1], "w+") as data, Lab() as lab, lab.socket() as sock:
-            data.write("data")
-            data.flush()
-            first = data.fileno()
-            assert sock.fileno() > 2
-            argv = ["sh", "-c", "cat; echo out; echo err >&2"]
-            done = lab.run(argv, input="in ", capture_output=True, text=True)
-            assert (done.stdout, done.stderr) == ("in out\\n", "err\\n"), done
-            assert lab.run(argv, input="in").returncode == 0
-            with lab.popen(argv, stdin=subprocess.DEVNULL, stderr=subprocess.STDOUT) as joined:
-                assert joined.wait() == 0
-            # Said in so many words: this is what programs write to.
-            os.dup2(first, 1)
-            os.set_inheritable(1, True)
-            assert lab.run(["echo", "printed"]).returncode == 0
-            sock.sendto(b"x", (lab.address, lab.port))
-            assert lab.counters().packets == 1
-    """
-    data = tmp_path / "data"
-    done = run("sh", "-c", f'exec "$@" {closed}', "sh", *script(text), data)
-    assert done.returncode == 0, done.stderr
-    assert data.read_text() == "dataprinted\n"
 
 
 # -- the end --

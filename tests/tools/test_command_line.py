@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Commands that were started without some of the three standard streams, or with poor ones."""
+"""What commands tell to type, and where what they say cannot be written."""
 
-import itertools
-import json
 import os
 import re
 import subprocess
@@ -17,83 +15,9 @@ from support.bench import write
 from support.labs import needs_lab
 from support.needs import need
 from support.tours import recorded
-from support.typed import COMMAND, PIPES, Typed, run, typed
-
-CLOSE = {0: "0<&-", 1: "1>&-", 2: "2>&-"}
-CLOSED = [some for n in (1, 2, 3) for some in itertools.combinations(CLOSE, n)]
-#: Writes to both streams, and to a file what the three descriptors are; ends with 5.
-LOOK = "cd /proc/$$/fd; (readlink 0 1 2 >$OLDPWD/found); echo text; echo text >&2; exit 5"
+from support.typed import COMMAND, PIPES, Typed, run
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
-
-
-def without(*plain: tuple[int, ...]) -> pytest.MarkDecorator:
-    """Try a test without any streams there are: `make test` without these alone."""
-    cases = [
-        pytest.param(one, id=str(one), marks=[] if one in plain else pytest.mark.thorough)
-        for one in CLOSED
-    ]
-    return pytest.mark.parametrize("closed", cases)
-
-
-def start_without(closed: tuple[int, ...], *command: str) -> Typed:
-    """Run a command that has no descriptors of these numbers."""
-    how = " ".join(CLOSE[fd] for fd in closed)
-    return run("sh", "-c", f'exec "$@" {how}', "sh", *command, stdin=subprocess.PIPE)
-
-
-@needs_lab
-@without((0, 1), (2,))
-def test_a_command_in_a_lab_has_nothing_in_place_of_a_stream_that_is_missing(elsewhere, closed):
-    done = start_without(closed, COMMAND, "lab", "--", "sh", "-c", LOOK)
-    assert done.returncode == 5
-    assert done.stdout == "text\n" * (1 not in closed)
-    assert done.stderr == "text\n" * (2 not in closed)
-    links = (elsewhere / "found").read_text().splitlines()
-    assert [link == "/dev/null" for link in links] == [fd in closed for fd in range(3)]
-
-
-@needs_lab
-@without((0, 1, 2), (0, 2))
-def test_run_works_without_a_stream_but_for_the_one_that_has_its_result(closed):
-    done = start_without(closed, COMMAND, "run", "6", "--lang", "c", "-n", "3", "--json")
-    if 1 not in closed:
-        assert (done.returncode, done.stderr) == (0, "")
-        assert json.loads(done.stdout)["accounted"] is True
-        return
-    assert (done.returncode, done.stdout) == (1, "")
-    if 2 not in closed:
-        assert done.stderr.startswith("spead-tutorial: standard output is closed (")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "doctor",
-        "doctor --json",
-        "chapters",
-        "path 10",
-        "check 8 --skeleton",
-        "recv 127.0.0.9:8888 --silence 0.1",
-        "timeline 127.0.0.1 8888 -n 2",
-        "--version",
-        "run --help",
-    ],
-)
-def test_without_standard_output_what_has_to_be_said_is_a_failure_in_one_line(words):
-    done = start_without((1,), COMMAND, *words.split())
-    assert done.returncode == 1
-    *_, last = done.stderr.splitlines()
-    assert last.startswith("spead-tutorial: standard output is closed (")
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("words", ["run 99", "lab --in none -- true"])
-def test_without_standard_output_what_goes_wrong_is_said_as_with_it(words):
-    done = start_without((1,), COMMAND, *words.split())
-    assert (done.returncode, done.stdout, done.stderr) == (
-        (again := typed(*words.split())).returncode, "", again.stderr,
-    )  # fmt: skip
 
 
 @needs_lab
@@ -213,41 +137,3 @@ def test_the_harness_is_told_with_its_python(monkeypatch):
     python = os.path.relpath(sys.executable, ROOT)
     done = run(python, "-m", "bench", "run", "--nothing", cwd=ROOT)
     assert f"(see {python} -m bench run --help)" in done.stderr
-
-
-# ---- Streams that do not take every character ----
-
-LATIN_1 = ("latin-1", {"PYTHONIOENCODING": "latin-1"})
-ASCII = ("ascii", {"PYTHONIOENCODING": "ascii"})
-C = ("ascii", {"LC_ALL": "C", "PYTHONUTF8": "0"})
-
-
-def bytes_of(command: list[str], settings: dict[str, str]) -> tuple[int, bytes, bytes]:
-    keep = {name: value for name, value in os.environ.items() if not name.startswith("LC_")}
-    env = keep | {"PYTHONIOENCODING": ""} | settings
-    done = subprocess.run(command, env=env, capture_output=True, timeout=60, check=False)
-    return done.returncode, done.stdout, done.stderr
-
-
-@pytest.mark.parametrize(
-    ("name", "encoding", "settings"),
-    [
-        ("doctor", *LATIN_1),
-        pytest.param("doctor", *ASCII, marks=pytest.mark.thorough),
-        pytest.param("run 6 -n 3", *C, marks=[pytest.mark.thorough, needs_lab]),
-    ],
-)
-def test_what_a_stream_cannot_write_is_written_in_other_words(here, name, encoding, settings):
-    expected = here(*name.split())
-    status, out, err = bytes_of([COMMAND, *name.split()], settings)
-    assert (status, err) == (expected.returncode, b"")
-    assert ("→" in expected.stdout) == ("->" in out.decode(encoding))
-
-
-def test_a_file_that_is_not_there_is_named_in_other_words():
-    encoding, settings = C
-    status, out, err = bytes_of([COMMAND, "notebook", "--folder", "пусто-é"], settings)
-    assert (status, out) == (1, b"")
-    text = err.decode(encoding)
-    assert text.startswith("spead-tutorial: there are no notebooks in ")
-    assert text.count("\n") == 1
