@@ -5,8 +5,6 @@
 It is the same program for each library: they have the same names.
 """
 
-from spead_tutorial_run import run
-
 import argparse
 import asyncio
 import importlib
@@ -125,4 +123,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

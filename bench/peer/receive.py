@@ -5,8 +5,6 @@
 It is the same program for each library: they have the same names.
 """
 
-from spead_tutorial_run import run
-
 import argparse
 import importlib
 import json
@@ -74,4 +72,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

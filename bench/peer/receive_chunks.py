@@ -5,8 +5,6 @@
 It is the same program for each library: they have the same names.
 """
 
-from spead_tutorial_run import run
-
 import ctypes
 import importlib
 import importlib.resources
@@ -73,4 +71,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

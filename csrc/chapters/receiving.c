@@ -10,7 +10,6 @@
 #include <stdio.h>
 
 enum { LOOK_NS = 100000000, BUFFER_SIZE = 8388608 };
-enum { INTERRUPTED = 128 + SIGINT }; /* the status that a shell has for it */
 
 /* ---- Options ---- */
 
@@ -675,7 +674,5 @@ int report_heaps(const struct heaps *heaps, const char *format, ...)
         what = trouble(heaps, &stats, slow, sizeof(slow));
     if (what != NULL)
         fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, slow, what);
-    if (heaps->interrupted)
-        fprintf(stderr, "%s: interrupted\n", program_invocation_short_name);
-    return heaps->interrupted ? INTERRUPTED : what != NULL;
+    return heaps->interrupted ? 128 + SIGINT : what != NULL; /* as a shell has it */
 }

@@ -2,18 +2,17 @@
 """What the chapters' programs that receive share: options, waiting with an end, the account.
 
 Ctrl-C is also an end. It stops the stream, and the program goes on with what has come whole; then
-comes the account, and the end that Ctrl-C has in other programs.
+comes the account, and the status that a shell has for Ctrl-C.
 
 Its twin in C is ``receiving.c``.
 """
-
-from spead_tutorial_run import fail, interrupted, take_interrupts
 
 import argparse
 import json
 import logging
 import math
 import select
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,7 +25,17 @@ import numpy.typing as npt
 
 from spead_tutorial import Descriptor, Empty, Item, MemoryPool, Stopped
 from spead_tutorial._shown import shown
-from spead_tutorial.chapters.report import ABOUT, PROGRAM, Usage, bytes_of, tell, udp_port, whole
+from spead_tutorial.chapters.report import (
+    ABOUT,
+    PROGRAM,
+    Usage,
+    bytes_of,
+    end_as_in_c,
+    fail,
+    tell,
+    udp_port,
+    whole,
+)
 from spead_tutorial.recv import Chunk, ChunkRingStream, HeapBase, Stream
 from spead_tutorial.recv._stats import FATES, StreamStats
 
@@ -126,9 +135,9 @@ def parse_receiver_options(
                         default=(usual.host, usual.port),
                         help=f"address and UDP port to listen on (any, {usual.port})")  # fmt: skip
     given = vars(parser.parse_args())
+    end_as_in_c()
     logging.getLogger("spead_tutorial").setLevel(logging.ERROR)  # what it warns of is counted here
-    if sys.stdout is not None:
-        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     given["host"], given["port"] = given.pop("place")
     given["text"] |= not given["json"]
     return replace(usual, **given)
@@ -217,10 +226,11 @@ class _Arrivals:
             wanted = stream.DEFAULT_UDP_BUFFER_SIZE
             tell(f"the receive buffer has {granted} bytes, not {wanted}: allow more with"
                  f" 'sysctl -w net.core.rmem_max={wanted}'")  # fmt: skip
-        take_interrupts(self._interrupt)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, self._interrupt)
         tell(f"listening on port {self._options.port}")
 
-    def _interrupt(self) -> None:
+    def _interrupt(self, *_: object) -> None:
         self._together.interrupted = True  # and no more: it may be called in the middle of anything
 
     def _each(self, get_nowait: Callable[[], _Came], fd: int) -> Iterator[_Came]:
@@ -276,7 +286,7 @@ class _Arrivals:
         if trouble is not None:
             (tell if was_interrupted else fail)(trouble)
         if was_interrupted:
-            interrupted()
+            sys.exit(128 + signal.SIGINT)
 
     def _stats(self) -> StreamStats:
         """The counts. Senders of chapters count every heap: what was skipped is missing."""

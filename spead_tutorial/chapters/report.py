@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the chapters' programs share: their options, and the last line they print.
+"""What the chapters' programs share: their options, the last line they print, and how they fail.
 
-Its twin in C is ``report.c``; how they fail is in ``spead_tutorial_run``.
+Its twin in C is ``report.c``.
 """
 
 import argparse
@@ -9,13 +9,16 @@ import json
 import os
 import re
 import resource
+import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, NoReturn
 
 from spead_tutorial.send import StreamStats, route_packet_size
 
@@ -30,6 +33,7 @@ _COUNTS = ("packets", "messages", "send_calls", "waits", "looking_ns", "waiting_
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 1000, "mb": 10**6,
           "gb": 10**9}  # fmt: skip
 _MOST = 2**63 - 1
+_FAILING = threading.Lock()
 _SWITCHES = {
     "--copy": "have the kernel copy the samples",
     "--small-pages": "ordinary pages for them, not huge ones",
@@ -102,10 +106,37 @@ def check_cores(cores: Sequence[int]) -> None:
             os.sched_setaffinity(0, usable)
 
 
-def tell(message: str) -> None:
+def tell(message: object) -> None:
     """Say something of a run that goes on."""
-    if sys.stderr is not None:  # in whose place print() takes stdout
-        print(f"{PROGRAM}: {message}", file=sys.stderr)
+    print(f"{PROGRAM}: {message}", file=sys.stderr)
+
+
+def fail(message: object) -> NoReturn:
+    """End the program with one line that says why."""
+    _FAILING.acquire()  # and kept: another thread that fails says nothing more
+    try:
+        tell(message)
+        sys.stdout.flush()
+    finally:  # though nobody reads it any more
+        os._exit(1)  # what is still in flight is of no interest any more
+
+
+def _end(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """End the program, whatever its other threads do; a mistake of ours is shown whole."""
+    if isinstance(error, (OSError, ValueError, MemoryError)):
+        fail(getattr(error, "strerror", None) or error)
+    sys.__excepthook__(kind, error, trace)
+    os._exit(1)
+
+
+def end_as_in_c() -> None:
+    """Have what goes wrong, in a thread, too, be one line, and Ctrl-C end all threads at once."""
+    sys.excepthook = _end
+    threading.excepthook = lambda args: _end(
+        args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback
+    )
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:  # as it is under nohup
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def tell_of_copies(stats: StreamStats) -> None:
@@ -158,6 +189,7 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
         parser.add_argument("host", help="name or address to send to")
         parser.add_argument("port", type=udp_port, help="UDP port to send to, 1 to 65535")
     given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
+    end_as_in_c()
     options = replace(defaults, **given)
     check_cores(options.cores)
     if defaults.packet_size != ROUTE_SIZE:  # that asks the route, and says what it used
@@ -206,7 +238,7 @@ def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = 
     used = used or Usage.now() - Usage.process_start()
     payload_bytes = options.n_heaps * options.heap_size
     if not options.json:
-        print(f"{payload_bytes / used.elapsed_ns * 1e3:.2f} MB/s")
+        print(f"{payload_bytes / used.elapsed_ns * 1e3:.2f} MB/s", flush=True)
         return
     record = {
         **ABOUT,
@@ -219,4 +251,4 @@ def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = 
         "spead_bytes": sum(each.bytes for each in stats),
         **{name: sum(getattr(each, name) for each in stats) for name in _COUNTS},
     }
-    print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}))
+    print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}), flush=True)

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 10, first step: more heaps in flight."""
 
-from spead_tutorial_run import run
-
 import asyncio
 from dataclasses import dataclass
 
@@ -70,4 +68,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 10: more heaps in flight, and heap objects that are built once."""
 
-from spead_tutorial_run import run
-
 import asyncio
 
 import numpy as np
@@ -72,4 +70,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 11: one call, and one completion, for a batch of heaps."""
 
-from spead_tutorial_run import run
-
 import asyncio
 
 import numpy as np
@@ -81,4 +79,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

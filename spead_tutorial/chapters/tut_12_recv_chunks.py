@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 12: small heaps, gathered in chunks of about 1 MiB."""
 
-from spead_tutorial_run import fail, run
-
 import ctypes
 import os
 from typing import Any
@@ -27,7 +25,7 @@ try:
     from spead_tutorial.numba import intp_to_voidptr
     from spead_tutorial.recv.numba import chunk_place_data
 except ImportError as error:
-    fail(f"{error}: pip install 'spead-tutorial[numba]'")
+    raise SystemExit(f"{error}: pip install 'spead-tutorial[numba]'") from None
 
 CHUNK = 1 << 20  # bytes of samples in a chunk, or somewhat less
 ROOM = 8192  # before them: there go the descriptors of a heap that has some
@@ -131,4 +129,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 13: fill and send on one thread, while the data is in its cache."""
 
-from spead_tutorial_run import run
-
 import numpy as np
 
 import spead_tutorial
@@ -68,4 +66,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

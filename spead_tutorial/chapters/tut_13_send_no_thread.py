@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 13, on the way: chapter 10 without a thread of the stream's own."""
 
-from spead_tutorial_run import run
-
 import asyncio
 
 import numpy as np
@@ -69,4 +67,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

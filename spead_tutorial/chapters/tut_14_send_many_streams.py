@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 14: a stream for each core; together they send one sequence of heaps."""
 
-from spead_tutorial_run import run
-
 import os
 import threading
 
@@ -88,4 +86,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 15: a recording that the kernel reads in place, instead of copying it."""
 
-from spead_tutorial_run import run
-
 import contextlib
 import mmap
 
@@ -103,4 +101,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 16: equal packets, as large as the route takes them in one piece."""
 
-from spead_tutorial_run import run
-
 from dataclasses import replace
 
 import numpy as np
@@ -76,4 +74,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 18: a socket for each core; the kernel spreads a sender's streams over them."""
 
-from spead_tutorial_run import run
-
 import os
 import threading
 import time
@@ -99,4 +97,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 2: a first sender. Ten heaps of random samples, at 100 MB/s."""
 
-from spead_tutorial_run import run
-
 import numpy as np
 
 import spead_tutorial
@@ -44,4 +42,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 3: a first receiver. It prints what is in each heap as it arrives."""
 
-from spead_tutorial_run import run
-
 import numpy as np
 
 import spead_tutorial
@@ -37,4 +35,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 4: the same loop with constant samples, which are quickly made."""
 
-from spead_tutorial_run import run
-
 import numpy as np
 
 import spead_tutorial
@@ -49,4 +47,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

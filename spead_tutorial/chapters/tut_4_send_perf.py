@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 4: measure the sender. No limit to its rate, and a clock around the loop."""
 
-from spead_tutorial_run import run
-
 import numpy as np
 
 import spead_tutorial
@@ -48,4 +46,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

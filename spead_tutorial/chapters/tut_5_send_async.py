@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 5: an asynchronous call, whose end is waited for at once."""
 
-from spead_tutorial_run import run
-
 import asyncio
 from dataclasses import dataclass
 
@@ -69,4 +67,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 5: prepare a heap while the one before is on its way."""
 
-from spead_tutorial_run import run
-
 import asyncio
 from dataclasses import dataclass
 
@@ -74,4 +72,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 7: power that keeps up. It counts the heaps of which it has told the power."""
 
-from spead_tutorial_run import run
-
 import numpy as np
 
 import spead_tutorial
@@ -45,4 +43,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 8, first step: heaps of any size, each in new memory."""
 
-from spead_tutorial_run import run
-
 import asyncio
 from dataclasses import dataclass
 
@@ -69,4 +67,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

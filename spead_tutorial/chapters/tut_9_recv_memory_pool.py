@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 9: heaps are received into memory that others have left, in a pool."""
 
-from spead_tutorial_run import run
-
 import numpy as np
 
 import spead_tutorial
@@ -61,4 +59,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -77,6 +77,13 @@ class Done:
         return last if last.startswith(self.program) else f"{self.program}: {last}"
 
 
+def _environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return a program's environment: this process's, and what is given besides."""
+    # NumPy's linear algebra would start threads, which look for work for a tenth of a second: on a
+    # core that is to send or to receive.
+    return {"OPENBLAS_NUM_THREADS": "1", **os.environ, **(more or {})}
+
+
 def finish(
     run: Callable[..., subprocess.CompletedProcess[Any]],
     name: str,
@@ -90,7 +97,7 @@ def finish(
     After the timeout, in seconds, it is ended, and has failed. Its environment has what is given
     besides this process's.
     """
-    env = {**os.environ, **(environment or {})}
+    env = _environment(environment)
     try:
         done = run(argv, capture_output=True, text=True, timeout=timeout, env=env, **how)
     except subprocess.TimeoutExpired:
@@ -121,7 +128,7 @@ class Running:
         if core is not None:  # before it begins: threads that have begun stay where they are
             argv = [sys.executable, "-I", "-S", "-c", _ON_CORE, str(core), *argv]
         try:
-            self.process = start(argv, stdout=pipe, stderr=pipe, text=True)
+            self.process = start(argv, stdout=pipe, stderr=pipe, text=True, env=_environment())
         except OSError as error:
             raise ProgramError(f"{name} cannot be started: {error.strerror or error}") from None
         streams = self.process.stdout, self.process.stderr

@@ -156,7 +156,10 @@ def main() -> None:
     send: Any = spead_tutorial.send
     send.UdpStream, send.asyncio.UdpStream = opening(_BlockingStream), opening(UdpStream)
     program.Usage = Usage
-    program.run(watched if inspect.iscoroutinefunction(program.main) else program.main)
+    if inspect.iscoroutinefunction(program.main):
+        asyncio.run(watched())
+    else:
+        program.main()
     resumed()
     (stream,) = streams
     heaps = stream.timeline()[:-1]  # without the one that ends the stream

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The peer: chapter 10: more heaps in flight, and heap objects that are built once, with spead2."""
 
-from spead_tutorial_run import run
-
 import asyncio
 
 import numpy as np
@@ -71,4 +69,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The peer: chapter 14: a stream for each core, one sequence of heaps, with spead2."""
 
-from spead_tutorial_run import run
-
 import os
 import threading
 
@@ -92,4 +90,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    main()

@@ -2,8 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The peer: chapter 8: two states in turn, instead of new memory for every heap, with spead2."""
 
-from spead_tutorial_run import run
-
 import asyncio
 from dataclasses import dataclass
 
@@ -72,4 +70,4 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    run(main)
+    asyncio.run(main())

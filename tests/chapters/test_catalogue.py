@@ -49,9 +49,8 @@ def test_a_program_is_in_the_notebook_of_its_chapter(program):
 def test_a_program_leaves_its_report_and_how_it_fails_and_ends_to_what_is_shared(program):
     python, c, cpp = (source(program.name, language) for language in ("python", "c", "cpp"))
     receives = program in RECEIVERS
-    first = next(line for line in python.splitlines() if re.match("from|import", line))
-    assert re.fullmatch("from spead_tutorial_run import (fail, )?run", first)
-    assert python.endswith('\n\nif __name__ == "__main__":\n    run(main)\n')
+    start = "asyncio.run(main())" if "async def main" in python else "main()"
+    assert python.endswith(f'\n\nif __name__ == "__main__":\n    {start}\n')
     assert f'#include "{"receiving" if receives else "report"}.h"\n' in c
     assert f'#include "{"receiving" if receives else "chapter"}.hpp"\n' in cpp
     if receives:

@@ -6,7 +6,6 @@ import os
 import pty
 import random
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,14 +17,14 @@ from itertools import product
 
 import pytest
 
-from spead_tutorial.chapters.catalogue import PROGRAMS, RECEIVERS, Chapter, find_chapter
-from spead_tutorial.measure.programs import command, program
+from spead_tutorial.chapters.catalogue import PROGRAMS, Chapter, find_chapter
+from spead_tutorial.measure.programs import command
 from support import ROOT
 from support.labs import needs_lab
 from support.processes import wait_until_it_takes_signals
-from support.programs import PATIENCE_S, PEERS, cases, name_of
+from support.programs import PATIENCE_S, cases, name_of
 from support.receivers import CHAPTER_3
-from support.typed import COMMAND, PIPES, Marked, run
+from support.typed import COMMAND, PIPES, Marked
 
 USUAL = find_chapter("10")
 #: What a command says of each signal that ends it as Ctrl-C does.
@@ -34,43 +33,6 @@ WORDS = {
     signal.SIGTERM: "ended by SIGTERM",
     signal.SIGHUP: "ended by SIGHUP",
 }
-
-
-#: What imports something: how it is started, what it is called, a module, and the signal then.
-IMPORTING = [
-    *(
-        ([COMMAND, "chapters"], "spead-tutorial", *how)
-        for how in product(("numpy", "spead_tutorial", "click"), WORDS)
-    ),
-    *(
-        ([sys.executable, "-m", "bench", "list"], "python -m bench", *how)
-        for how in product(("numpy", "click"), WORDS)
-    ),
-    *(
-        (program(one.name, "python"), one.name, module, signal.SIGINT)
-        for one in (*PROGRAMS, *RECEIVERS)
-        for module in ("numpy", "spead_tutorial", "argparse")
-    ),
-    *(([sys.executable, str(peer)], peer.stem, "spead2", signal.SIGINT) for peer in PEERS),
-]
-
-
-@pytest.mark.parametrize(
-    ("argv", "name", "module", "number"),
-    cases(
-        IMPORTING,
-        lambda argv, name, module, number: (
-            name == USUAL.name or (module, number) == ("click", signal.SIGTERM)
-        ),
-    ),
-)
-def test_what_is_interrupted_while_it_imports_says_so_in_one_line(
-    tmp_path, argv, name, module, number
-):
-    (tmp_path / f"{module}.py").write_text(f"import os; os.kill(os.getpid(), {int(number)})")
-    done = run(*argv, env=os.environ | {"PYTHONPATH": str(tmp_path)}, cwd=ROOT)
-    said = f"{name}: {WORDS[number]}\n"
-    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", said)
 
 
 def interrupted_while_sending(argv: list[str], receiver: socket.socket) -> tuple[int, str, str]:
@@ -100,22 +62,7 @@ def endless(chapter: Chapter, language: str, receiver: socket.socket) -> list[st
 )
 def test_a_program_can_be_interrupted_while_it_sends(receiver, chapter, language):
     said = interrupted_while_sending(endless(chapter, language, receiver), receiver)
-    in_python = 130, "", f"{chapter.name}: interrupted\n"
-    # One in C is ended by the signal, which a shell calls 130.
-    assert said == (in_python if language == "python" else (-signal.SIGINT, "", ""))
-
-
-@pytest.mark.parametrize("renamed", [True, False])
-def test_a_renamed_program_or_a_module_can_be_interrupted_while_it_sends(
-    receiver, tmp_path, renamed
-):
-    _, program, *arguments = endless(USUAL, "python", receiver)
-    start, name = ["-P", "-m", f"spead_tutorial.chapters.{USUAL.name}"], USUAL.name
-    if renamed:
-        shutil.copy(program, tmp_path / "x.py")
-        start, name = [str(tmp_path / "x.py")], "x"
-    said = interrupted_while_sending([sys.executable, *start, *arguments], receiver)
-    assert said == (130, "", f"{name}: interrupted\n")
+    assert said == (-signal.SIGINT, "", "")  # which a shell calls 130
 
 
 def test_a_timeline_can_be_interrupted_while_it_is_taken(receiver):
@@ -124,15 +71,6 @@ def test_a_timeline_can_be_interrupted_while_it_is_taken(receiver):
         [COMMAND, "timeline", "-n", "1000000", host, str(port)], receiver
     )
     assert said == (130, "", "\nspead-tutorial: interrupted\n")
-
-
-def test_looking_at_a_program_as_a_module_leaves_interrupts_alone():
-    code = (
-        "import signal, spead_tutorial.chapters.tut_2_send;"
-        "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
-    )
-    done = run(sys.executable, "-P", "-c", code)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
 # ---- A command line, which has something to clean up ----

@@ -163,8 +163,7 @@ def test_the_programs_thread_and_the_streams_are_pinned_if_it_is_told_to(
     cores = [usable[place] for place in order] if order else []
     endless = ProgramOptions(heaps=1 << 40, cores=",".join(map(str, cores)) or None)
     argv = command(program, language, endless, receiver.getsockname())
-    as_users_have_it = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"}
-    with subprocess.Popen(argv, env=as_users_have_it) as process:
+    with subprocess.Popen(argv) as process:
         try:
             receiver.settimeout(PATIENCE_S)
             receiver.recv(65536)  # it is at work, and so is its stream
@@ -239,14 +238,13 @@ def with_a_thread(folder: Path, call: str) -> list[str]:
     """A program in Python, one of whose threads calls something."""
     script = folder / "threaded.py"
     script.write_text(
-        "from spead_tutorial_run import run\n"
         "import threading\n"
-        "def main():\n"
-        f"    thread = threading.Thread(target=lambda: {call})\n"
-        "    thread.start()\n"
-        "    thread.join()\n"
-        "    print('went on')\n"
-        "run(main)\n"
+        "from spead_tutorial.chapters.report import Options, parse_options\n"
+        "parse_options(None, '', Options())\n"
+        f"thread = threading.Thread(target=lambda: {call})\n"
+        "thread.start()\n"
+        "thread.join()\n"
+        "print('went on')\n"
     )
     return [sys.executable, str(script)]
 

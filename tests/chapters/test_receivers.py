@@ -327,7 +327,7 @@ def test_where_nobody_sends_it_waits_until_it_is_interrupted(lab, name, language
         receiver.process.wait(0.5)
     receiver.process.send_signal(signal.SIGINT)
     done = receiver.end()
-    assert (done.status, done.errors) == (130, f"{name}: interrupted\n")
+    assert (done.status, done.errors) == (130, "")
     assert done.output.startswith(INTERRUPTED + "packets: 0 received = none\nheaps: 0 complete, ")
 
 
@@ -345,7 +345,7 @@ def test_interrupted_it_accounts_for_what_has_come_and_misses_nothing(lab, name,
         has_read = lab.snmp()["Udp"]["InDatagrams"] - before >= len(packets)
     receiver.process.send_signal(signal.SIGINT)
     done = receiver.end()
-    assert (done.status, done.errors) == (130, f"{name}: interrupted\n")
+    assert (done.status, done.errors) == (130, "")
     assert INTERRUPTED in done.output
     check_account(done, packets=len(packets), complete=7)
     assert "\nheaps: 7 complete, 0 incomplete, 0 never begun, 1 still arriving\n" in done.output
