@@ -10,11 +10,16 @@
 
 enum { BUFFER = 8 * 1024 * 1024 };
 
+static void set_buffer(int fd, size_t size)
+{
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){(int)size}, sizeof(int)) != 0)
+        fail("cannot set the socket buffer: %m");
+}
+
 static int listening(const char *host, int port)
 {
     int fd = bound_to(host, port);
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){BUFFER}, sizeof(int)) != 0)
-        fail("cannot set the socket buffer: %m");
+    set_buffer(fd, BUFFER);
     return fd;
 }
 
@@ -23,6 +28,7 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
     struct receiving r = {.common = COMMON_DEFAULTS,
                           .ring = 4,
                           .messages = RECEIVE_MESSAGES,
+                          .buffer = BUFFER,
                           .gro = true,
                           .copy = true,
                           .pool = true,
@@ -32,6 +38,8 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
          .range = {1, 1 << 20}},
         {"-m", "MESSAGES", "in a system call, at most (%)", WORD_SIZE, &r.messages,
          .range = {1, RECEIVE_MESSAGES}, .only = 'b'},
+        {"-b", "BYTES", "of packets that the socket keeps (%)", WORD_SIZE, &r.buffer,
+         .range = {1, 1 << 30}, .only = 'b'},
         {"--no-gro", NULL, "a packet in a message, not a run of them", WORD_OFF, .to = &r.gro,
          .only = 'g'},
         {"--no-copy", NULL, "leave what has come where it is", WORD_OFF, .to = &r.copy,
@@ -48,6 +56,8 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
     };
     read_words(argc, argv, doc, "127.0.0.1 8888", accepted, words);
     r.common.socket = common_socket(&r.common, listening);
+    if (r.buffer != BUFFER)
+        set_buffer(r.common.socket, r.buffer);
     return r;
 }
 

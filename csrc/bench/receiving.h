@@ -14,6 +14,7 @@ enum { RECEIVE_MESSAGES = 8 };
 struct receiving {
     struct common common;  /* with a bound socket: one that was given, or our own */
     size_t ring, messages; /* in a call, at most */
+    size_t buffer;         /* bytes that the socket keeps */
     bool gro, copy, pool, thread, check, out_of_order;
     /* What has come. */
     uint64_t n_heaps, incomplete, packets, calls, wrong;
@@ -21,9 +22,8 @@ struct receiving {
 };
 
 /* Read the command line, and open the socket where none is given. A letter of accepted stands for
- * an option that not all have: b for -m, g for --no-gro, c for --no-copy, o for --out-of-order, m
- * for
- * --no-pool, t for --no-thread. */
+ * an option that not all have: b for -b and -m, g for --no-gro, c for --no-copy, o for
+ * --out-of-order, m for --no-pool, t for --no-thread. */
 struct receiving receiving_begin(int argc, char **argv, const char *doc, const char *accepted);
 
 /* Say that packets may come. */
