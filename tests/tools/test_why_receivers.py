@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.tools.why import calls, receiver_program
+from spead_tutorial.tools.why import calls, looks, receiver_program
 from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why.facts import (
     Call,
@@ -29,6 +29,7 @@ from spead_tutorial.tools.why.facts import (
     Way,
 )
 from spead_tutorial.tools.why.findings import diagnose
+from spead_tutorial.tools.why.looks import Blocked
 from spead_tutorial.tools.why.loops import MERGED
 from spead_tutorial.tools.why.report import as_object, seen_of, text
 from spead_tutorial.tools.why.stacks import Sampled, Told
@@ -56,9 +57,11 @@ def seen(own: str = "", n: int = 0, *waits: Waited, cpu_s: float = 1.0, **more: 
     thread = Thread(1, 1, "reader", cpu_s, 0.0, more.pop("late", 0.0), 9, 0, (0, 1))
     told = ((READ, 100 - n), *(((Told(own, "f"), n),) if n else ()))
     its: dict[str, Any] = {
-        "fates": FATES, "packet_bytes": 9000, "burst": 7, "held": 5e8, "sockets": (ROOM,),
+        "fates": FATES, "packet_bytes": 9000, "bare_lost": 0.0, "held": 5e8, "sockets": (ROOM,),
     }  # fmt: skip
-    its |= {name: more.pop(name) for name in ("fates", "sockets", "told") if name in more}
+    its |= {
+        name: more.pop(name) for name in ("fates", "sockets", "told", "bare_lost") if name in more
+    }
     run = Run(1.0, 100_000, 900_000_000, 200, 1.0, (Watched(thread, 200, waits),), ())
     facts: dict[str, Any] = {
         "program": "my_receiver", "language": "", "place": "a lab", "mtu": 9216, "cores": 2,
@@ -83,10 +86,10 @@ def seen(own: str = "", n: int = 0, *waits: Waited, cpu_s: float = 1.0, **more: 
         # To read as a bare reader does is no fault, but to do so for each packet is.
         (seen(cpu_s=0.2), "call-per-packet"),
         (seen(cpu_s=0.2, loops=(Loop("", Way(9000), (2e-6,)),)), None),
-        # What waits for packets is fast enough: it has too little room, or had no core.
-        (seen("computes", 75, PACKETS, cpu_s=0.5), "small-buffer"),
+        # A bare reader with as much room loses as much: that it waits for packets says nothing.
+        (seen("computes", 75, bare_lost=0.3), "small-buffer"),
+        (seen("computes", 75, PACKETS, cpu_s=0.5), "computes"),
         (seen("computes", 75, PACKETS, cpu_s=0.6, late=0.2), "computes"),
-        (seen("computes", 75, sockets=(Socket(1, 8888, 9000),)), "small-buffer"),
         (seen(told={"ring_dropped": 3}), "ring-full"),
         (seen(fates=dataclasses.replace(FATES, no_room=0, unclaimed=10)), "no-socket"),
         (seen(fates=dataclasses.replace(FATES, no_room=0, device=10)), "device"),
@@ -99,6 +102,31 @@ def test_where_packets_are_lost_is_said_first_and_then_what_takes_most(
     said = text(watched, found)
     assert next((one.kind for one in found if not one.gain or one.gain.median > 1.1), None) == kind
     assert all(len(line) <= 80 for line in said.splitlines())
+
+
+def test_who_runs_while_a_reader_waits_and_only_then_has_a_lock():
+    waits = Waited("futex", True, 150, running={2: 150})
+    for beside, kind in (({}, "waits-for-thread"), ({2: 50}, "computes")):
+        its = seen(cpu_s=0.25, late=0.0)
+        reader, other = (dataclasses.replace(its.run.threads[0].thread, tid=tid) for tid in (1, 2))
+        other = dataclasses.replace(other, user_s=1.0)
+        threads = Watched(reader, 200, (waits,), beside), Watched(other, 200, ())
+        told = its.sampled | {2: Sampled("worker", 1, ((Told("computes", "f"), 9),))}
+        its = dataclasses.replace(
+            its, run=dataclasses.replace(its.run, threads=threads), sampled=told
+        )
+        assert diagnose(its)[0].kind == kind
+
+
+def test_what_is_waited_in_is_for_packets_only_where_they_are_read_and_none_is_there(monkeypatch):
+    """Who waits for a lock may hold a packet."""
+    blocked = {1: Blocked("recvfrom", False), 2: Blocked("futex", False), 3: None}
+    monkeypatch.setattr(looks, "now", lambda tids: dict(blocked))
+    for queued in (False, True):
+        follower = looks.Follower(os.getpid(), lambda: None, lambda queued=queued: queued)
+        follower.look()
+        ((_, found, _),) = follower.looks
+        assert found == blocked | ({} if queued else {1: looks.NOTHING_THERE})
 
 
 def test_waits_for_packets_are_no_part_of_what_could_gain():

@@ -4,7 +4,7 @@
 import dataclasses
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from spead_tutorial.tools.why.facts import Call, Seen, Thread, Waited, Watched
 from spead_tutorial.tools.why.stacks import (
@@ -13,6 +13,7 @@ from spead_tutorial.tools.why.stacks import (
     INPUT,
     KINDS,
     LOCK,
+    LOOP,
     OTHER,
     OWN,
     READS,
@@ -22,7 +23,7 @@ from spead_tutorial.tools.why.stacks import (
     Told,
 )
 
-NO_CORE, SLEEPS, SPINS, STARTS, LOOP = "no-core", "sleeps", "spins", "starts", "event-loop"
+NO_CORE, SLEEPS, SPINS, STARTS = "no-core", "sleeps", "spins", "starts"
 #: Share of the busiest sender's from which a thread counts as one that sends, and of the looks from
 #: which it counts as lasting.
 _SENDS, _LASTS = 0.05, 0.5
@@ -34,8 +35,6 @@ _MOSTLY = 0.5
 _FAULT, _TOUCH = Told("fresh-memory", "page faults"), (OWN, "copies")
 #: Calls that start programs and threads, and how many there are for a packet where that goes on.
 _STARTERS, _OFTEN, _YIELD = ("clone", "clone3", "fork", "vfork"), 0.01, "sched_yield"
-#: Languages in which one thread runs at a time: who waits for that wakes up now and then.
-_ONE_LOCK = ("Python", "Ruby")
 #: Languages whose memory is a collector's.
 _MANAGED = ("Java", "JavaScript", "Go")
 #: Waits that end when another thread, or another process, has done something.
@@ -99,6 +98,10 @@ def account(seen: Seen) -> Account | None:
         parts = [
             dataclasses.replace(part, kind="garbage") if part.kind == _FAULT.kind else part
             for part in parts
+        ]
+    if seen.receiving is not None:  # some code stands for both
+        parts = [
+            dataclasses.replace(part, kind=READS) if part.kind == SENDS else part for part in parts
         ]
     packet_s = sum(part.seconds for part in parts)
     parts, loop_s = _without(parts, _loop_s(seen), READS if seen.receiving else SENDS)
@@ -361,12 +364,14 @@ class _Teller:
             running.update(wait.running)
             asleep.update(wait.asleep)
         share = min(1.0, max(running.values(), default=0) / looks)
-        if one.kind == LOCK and slept and self._seen.language in _ONE_LOCK and self._whole:
-            slept = 0.0
-        elif one.kind == LOCK and slept and self._seen.language in _ONE_LOCK:
-            yield Part(LOCK, "the interpreter's lock", seconds * slept * share)
-            seconds -= seconds * slept * share
-            slept -= slept * share
+        if one.kind == LOCK and not one.is_lock:
+            # Who waits for a lock may wake up now and then. A reader gets its packets from a socket
+            # and not from threads, so that a wait in which one of them runs is no hand-over either.
+            holder, held = self._holder(line, same, looks)
+            held *= 1.0 if self._main == READS else slept
+            yield Part(LOCK, holder, seconds * held)
+            seconds *= 1 - held
+            slept = max(0.0, slept - held)
         yield Part(SLEEPS, one.what, seconds * slept)
         seconds *= 1 - slept
         if one.kind not in _SHARED or one.is_lock or self._whole:
@@ -386,6 +391,17 @@ class _Teller:
             seconds *= 1 - part
         is_for_started = self._starts and one.kind in (LOCK, INPUT)
         yield Part(STARTS if is_for_started else one.kind, one.what, seconds)
+
+    def _holder(self, line: Watched, same: Sequence[Waited], looks: int) -> tuple[str, float]:
+        """Return who runs while a thread waits and not otherwise, and in which part of waits."""
+        found, without = ("", 0.0), max(1, line.looks - looks)
+        for tid, one in self._watched.items():
+            within = sum(wait.running.get(tid, 0) for wait in same)
+            others = (wait.running.get(tid, 0) for wait in line.waits if wait not in same)
+            share = within / looks - (line.beside.get(tid, 0) + sum(others)) / without
+            if share > found[1]:
+                found = one.thread.name, share
+        return found
 
     def _timed_out(self, thread: Thread, one: Told) -> float:
         """Return which part of waits in a call a time has ended."""

@@ -52,6 +52,8 @@ class Watched:
     thread: Thread  # between the first look and the last
     looks: int  # at it
     waits: tuple[Waited, ...]
+    # in how many looks in which it waited for nothing another thread ran, too
+    beside: dict[int, int] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -183,7 +185,7 @@ class Receiving:
 
     fates: Fates  # of a run with a loss
     packet_bytes: int  # within UDP
-    burst: int  # packets that come at once
+    bare_lost: float  # the share that a bare reader with its buffer lost at the same rate
     held: float | None  # the highest rate without a loss that was found, in bytes/s
     sockets: tuple[Socket, ...]
     # what it said of its stream at its end, by the names of the stream's counts

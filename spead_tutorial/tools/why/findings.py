@@ -17,9 +17,6 @@ from spead_tutorial.tools.why.stacks import IDLE, READS, SENDS
 #: A gain below this is said last, in a line; and how many times what the best loop takes a packet
 #: may take, of which nothing is found.
 MATTERS, FAST = 1.1, 2.2
-#: The share of the time in which a receiver waits for packets, and loses some all the same, from
-#: which it is not too slow: they come at once, or when it does something else.
-_IDLE, _STARVED = 0.3, 0.1
 #: Standard errors of an interval, and the most that a rate may be uncertain.
 _ERRORS, _MOST_NOISE = 2.0, 0.3
 _SHARED = "shared-core"
@@ -100,15 +97,10 @@ def _lost_elsewhere(seen: Seen) -> tuple[Finding, ...]:
         return ()
     fates, ring, room = its.fates, its.told.get("ring_dropped", 0), its.buffer
     rooms = [bytes_text(room)] if room is not None else []
-    made = account(seen)
-    idle = made.of(IDLE) / made.packet_s if made and made.packet_s else 0.0
-    if made and made.of(NO_CORE) > _STARVED * made.packet_s:
-        idle = 0.0  # a thread that waits for a core leaves packets in the socket, too
-    is_small = room is not None and room < 2 * its.burst * its.packet_bytes
     found = {
         "device": (2 * fates.device > fates.no_room, [thousands(fates.device)]),
         "no-socket": (2 * fates.unclaimed > fates.lost, [thousands(fates.unclaimed)]),
-        "small-buffer": (fates.no_room > 0 and (is_small or idle >= _IDLE), rooms),
+        "small-buffer": (0 < fates.share < 2 * its.bare_lost, rooms),
         "ring-full": (ring > 0, [thousands(ring)]),
     }
     return tuple(
@@ -145,8 +137,6 @@ def _of_parts(seen: Seen, its: Account) -> list[Finding]:
             if (shared := _shared(seen, its)) is not None:
                 found.append(shared)
             continue
-        if kind == READS and its.of(IDLE) > _IDLE * its.packet_s:
-            continue  # of waking up
         has_pieces = _loop(seen, loops.GATHERED) is not None
         if kind in (SENDS, READS) and (takes_s < its.loop_s or has_pieces):
             continue  # of its calls, which others say

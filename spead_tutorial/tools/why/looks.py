@@ -17,7 +17,7 @@ from typing import NamedTuple
 from spead_tutorial.lab import Counters
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.facts import Run, Thread, Waited, Watched
-from spead_tutorial.tools.why.stacks import LOCK, SENDS, WAITS
+from spead_tutorial.tools.why.stacks import IDLE, INPUT, LOCK, LOOP, READS, SENDS, WAITS
 
 #: What is counted of a thread from its beginning on.
 _COUNTED = ("user_s", "system_s", "runnable_s", "voluntary", "faults")
@@ -117,8 +117,9 @@ class Blocked(NamedTuple):
     timed: bool  # whether a time ends it by itself
 
 
-#: What a receiver waits in while nothing is in its socket.
-NOTHING_THERE = Blocked("packets", timed=False)
+#: What a receiver waits in while nothing is in its socket, in calls of these kinds; in the others
+#: it may hold a packet.
+NOTHING_THERE, _FOR_PACKETS = Blocked("packets", timed=False), (READS, LOOP, INPUT)
 #: What threads do at a moment; None where one runs, or could.
 Doing = dict[int, Blocked | None]
 
@@ -189,7 +190,10 @@ class Follower:
         at, crowded = time.monotonic(), _can_run() > (os.cpu_count() or 1)
         found = now(self._tids)
         if self._queued is not None and not self._queued():
-            found = {tid: what and NOTHING_THERE for tid, what in found.items()}
+            found = {
+                tid: NOTHING_THERE if what and WAITS.get(what.call) in _FOR_PACKETS else what
+                for tid, what in found.items()
+            }
         self.looks.append((at, found, crowded))
         self._number += 1
 
@@ -226,7 +230,7 @@ class Follower:
             looks=len(looks),
             crowded=sum(crowded for _, _, crowded in looks) / len(looks) if looks else 0.0,
             threads=tuple(
-                Watched(one, *waited.get(tid, (0, ())))
+                Watched(one, *waited.get(tid, (0, (), {})))
                 for tid, one in between(first.threads, latest).items()
             ),
             rates=_rates(scans),
@@ -248,9 +252,10 @@ def _rates(scans: Sequence[Scan]) -> tuple[float, ...]:
     )
 
 
-def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...]]]:
+def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...], dict[int, int]]]:
     """Return how often each thread was looked at, what it waited in, and who ran meanwhile."""
     times: Counter[int] = Counter()
+    beside: dict[int, Counter[int]] = defaultdict(Counter)
     seen: dict[tuple[int, Blocked], int] = Counter()
     running: dict[tuple[int, Blocked], Counter[int]] = defaultdict(Counter)
     asleep: dict[tuple[int, Blocked], Counter[int]] = defaultdict(Counter)
@@ -259,7 +264,9 @@ def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...]]]
         ran = [tid for tid, what in one.items() if what is None]
         slept = [tid for tid, what in one.items() if what is not None and what.timed]
         for tid, what in one.items():
-            if what is not None:
+            if what is None:
+                beside[tid].update(other for other in ran if other != tid)
+            else:
                 seen[tid, what] += 1
                 running[tid, what].update(ran)
                 asleep[tid, what].update(other for other in slept if other != tid)
@@ -267,13 +274,13 @@ def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...]]]
         tid: (n, tuple(
             Waited(what.call, what.timed, count, dict(running[who, what]), dict(asleep[who, what]))
             for (who, what), count in seen.items() if who == tid
-        ))
+        ), dict(beside[tid]))
         for tid, n in times.items()
     }  # fmt: skip
 
 
 #: What threads that stand in for each other do goes on where one of them does the first of these.
-_FIRST = (SENDS, "sleeps", "event-loop", "waits-for-input")
+_FIRST = (IDLE, SENDS, "sleeps", LOOP, INPUT)
 
 
 def _whole(done: Mapping[int, Thread], looks: Sequence[Doing]) -> Watched | None:
@@ -293,7 +300,7 @@ def _whole(done: Mapping[int, Thread], looks: Sequence[Doing]) -> Watched | None
 
 def _rank(what: Blocked) -> int:
     kind = WAITS.get(what.call, "")
-    if kind == "event-loop" and not what.timed:
+    if kind == LOOP and not what.timed:
         return len(_FIRST)
     return _FIRST.index(kind) if kind in _FIRST else len(_FIRST) + (kind == LOCK)
 

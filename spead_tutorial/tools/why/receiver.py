@@ -27,21 +27,22 @@ from spead_tutorial.tools.why.profilers import Profile
 from spead_tutorial.tools.why.receiver_program import Program, bound, sockets
 from spead_tutorial.tools.why.watching import fault_s
 
-#: Bytes in a heap, and in a packet where the MTU has room for it; and in the largest message.
-_HEAP, _PACKET, _MESSAGE = 1 << 16, 9000, 65507
+#: Bytes in a heap, and in a packet where the MTU has room for it.
+_HEAP, _PACKET = 1 << 16, 9000
 #: How long a run of the search sends, at which rates in bytes/s, and at which shares of what was
 #: taken of the highest.
 _RUN_S, _HIGHEST, _LOWEST, _SHARES = 0.4, 1e9, 1e6, (0.9, 0.6, 0.3)
 #: The share of a run without a core from which its losses are others', and how little of it may be
 #: left to conclude from.
 _STARVED, _LEAST_AWAKE = 0.05, 0.1
-_ABOVE = 1.2  # How much above the rate that is lost at it is looked at.
+_ABOVE = 1.2  # How much above what it takes it is looked at.
 #: How long the socket gets to fill before that, and how long strace and profilers look.
 _FILL_S, _TRACED_S, _PROFILE_S = 0.3, 0.7, 1.0
 _PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should take
 _END_S = 1.0  # until a receiver has ended that has heard of the end
 #: Messages in a call of the bare reader.
 _BATCH = 8
+_LARGE = 1 << 23  # bytes of a socket's buffer, of which the kernel reports twice what is asked for
 
 
 def watch(
@@ -61,7 +62,7 @@ def watch(
             f"{program.name} lost nothing of {found.held / 1e6:.3g} MB/s in packets of"
             f" {_packet_bytes(spot.lab)} bytes, the most that was sent to it"
         )
-    rate = _ABOVE * min(found.lossy.rate, _ABOVE * found.taken)
+    rate = _ABOVE * found.taken  # so that it has always something to read
     with tempfile.TemporaryDirectory() as folder:
         say(f"Watching {program.name}: its calls")
         traced = _calls(argv, spot, rate, Path(folder, "strace")) if trace else None
@@ -71,11 +72,17 @@ def watch(
         sampled, unseen = profile.read()
     say("Running a bare reader")
     missing = [UNSEEN["no-reads"]] * (traced is None)
+    assert seen.receiving is not None
+    words, loops = _readers(spot, rate, traced, seen.receiving)
+    lost = _read(
+        spot, found.lossy.rate, [*words, "-b", str((seen.receiving.buffer or _LARGE) // 2)]
+    )
     return dataclasses.replace(
         seen,
+        receiving=dataclasses.replace(seen.receiving, bare_lost=lost.fates.share if lost else 0.0),
         calls=traced,
         sampled=sampled,
-        loops=_readers(spot, rate, traced, seen),
+        loops=loops,
         unseen=(*missing, *unseen),
     )
 
@@ -239,9 +246,9 @@ def _watched(
     fates = sent[0]
     packets = max(1, round(arrived.packets - arrived.no_room * fates.per_message))
     receiving = Receiving(
-        fates=fates if fates.lost or found.lossy is None else found.lossy,
+        fates=fates if found.lossy is None else found.lossy,
         packet_bytes=size,
-        burst=max(1, _MESSAGE // size),
+        bare_lost=0.0,
         held=found.held or None,
         sockets=its,
         told=_told(program.output.lines()),
@@ -285,21 +292,27 @@ def _told(lines: Sequence[str]) -> dict[str, int]:
 # ---- The bare reader ----
 
 
-def _readers(spot: InLab, rate: float, traced: Calls | None, seen: Seen) -> tuple[Loop, ...]:
-    """Run bare readers that read as it does, and as the kernel merges packets."""
-    assert seen.receiving is not None
-    merges = any(one.merges for one in seen.receiving.sockets)
+def _readers(
+    spot: InLab, rate: float, traced: Calls | None, its: Receiving
+) -> tuple[list[str], tuple[Loop, ...]]:
+    """Run bare readers that read as it does, which is said, and as the kernel merges packets."""
+    merges = any(one.merges for one in its.sockets)
     single = traced is not None and traced.per_call < 2
     as_is = ["-m", str(1 if single else _BATCH), *["--no-gro"] * (not merges)]
     ways = {"": as_is} | ({} if merges else {MERGED: ["-m", str(_BATCH)]})
-    size, found = seen.receiving.packet_bytes, list[Loop]()
+    found = list[Loop]()
     for changed, words in ways.items():
-        argv = [str(program_path("blast", "c").with_name("receive_bare")), "--no-copy", *words]
-        argv += ["-H", str(_HEAP), "-p", str(size), "{host}", "{port}"]
-        host, port = spot.lab.address, spot.lab.port
-        argv = [word.format(host=host, port=port) for word in argv]
-        with contextlib.suppress(click.ClickException), Program(argv, spot) as program:
-            tried = _try(program, rate, "-w", "0")
+        if (tried := _read(spot, rate, words)) is not None:
             taken = max(1, tried.fates.packets - tried.fates.lost)
-            found.append(Loop(changed, Way(size), (tried.cpu_s / taken,)))
-    return tuple(found)
+            found.append(Loop(changed, Way(its.packet_bytes), (tried.cpu_s / taken,)))
+    return as_is, tuple(found)
+
+
+def _read(spot: InLab, rate: float, words: Sequence[str]) -> "_Tried | None":
+    """Run a bare reader; None where it fails."""
+    lab = spot.lab
+    argv = [str(program_path("blast", "c").with_name("receive_bare")), "--no-copy", *words]
+    argv += ["-H", str(_HEAP), "-p", str(_packet_bytes(lab)), lab.address, str(lab.port)]
+    with contextlib.suppress(click.ClickException), Program(argv, spot) as program:
+        return _try(program, rate, "-w", "0")
+    return None

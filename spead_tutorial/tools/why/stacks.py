@@ -31,6 +31,7 @@ _FILE = importlib.resources.files(__package__).joinpath("kinds.toml")
 #: In the order of the bar.
 KINDS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Kind])
 OWN, LOCK, OTHER, INPUT = "computes", "waits-for-thread", "other-calls", "waits-for-input"
+LOOP = "event-loop"
 SENDS, READS, IDLE, FILES = "sends", "reads", "waits-for-packets", "logs"
 #: The kind of each system call, and of each that is waited in.
 CALLS = {call: kind for kind, one in KINDS.items() for call in one.calls.split()}
@@ -149,7 +150,7 @@ def _kind(frames: Sequence[Frame], call: str) -> str:
         found = _matching(name, "frames") or _of_line(library, symbol)
         if found is None and not is_own:
             found = _matching(name, "loops")
-        if found is not None and not (is_own and found == "event-loop"):
+        if found is not None and not (is_own and found == LOOP):
             return found
         weak = weak or _matching(name, "weak")
         if _is_own(symbol, library):
