@@ -110,7 +110,7 @@ def test_without_strace_and_perf_what_was_not_seen_is_said_and_how_to_get_it(
     assert said.startswith("Its calls were not seen, as there is no strace: apt install strace.")
     assert "Its lines of Python were not seen, as there is no py-spy: pip install py-spy." in said
     assert "Watching sender.py: its packets" in done.stderr
-    assert "Mend first: it sleeps (clock_nanosleep)" in said
+    assert "Mend first: sleeping (clock_nanosleep)" in said
 
 
 @needs_lab

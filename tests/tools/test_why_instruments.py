@@ -188,20 +188,16 @@ def test_samples_of_perf_are_counted_by_thread():
 
 SPY = """\
 thread (26514): MainThread;<module> (/home/s.py:1);Queue.get (/usr/lib/python3.11/queue.py:154);lock_PyThread_acquire_lock (libpython3.11.so);PyThread_acquire_lock_timed (libpython3.11.so) 7
-thread (26514): MainThread;<module> (/home/s.py:1);sock_sendto (socketmodule.c:4381);sock_call (socketmodule.c:972);pthread_cond_timedwait (libc.so.6);0x7ff9 (libc.so.6) 5
+thread (26514): MainThread;<module> (/home/s.py:1);dumps (/usr/lib/python3.11/json/__init__.py:231) 5
 thread (26514): MainThread;<module> (/home/s.py:1);sock_sendto (socketmodule.c:4381);sendto (libc.so.6) 3
 thread (26559): Thread-1 (prod);run (/usr/lib/python3.11/threading.py:971);prod (/home/s.py:4) 2
 no thread at all
 """  # noqa: E501
 
 
-def test_samples_of_py_spy_are_of_waits_too_and_tell_the_interpreters_lock():
+def test_samples_of_py_spy_are_counted_by_thread_with_lines_and_calls():
     found = of_py_spy(SPY.splitlines())
-    main = {(one.kind, one.is_lock, one.call): n for one, n in found[26514].told}
-    assert main == {
-        ("waits-for-thread", False, ""): 7,
-        ("waits-for-thread", True, ""): 5,
-        ("sends", False, "sendto"): 3,
-    }
-    assert found[26514].waits
+    main = {(one.kind, one.call): n for one, n in found[26514].told}
+    assert main == {("waits-for-thread", ""): 7, ("formats", ""): 5, ("sends", "sendto"): 3}
+    assert found[26514].sees == "calls"
     assert [(one.kind, one.what) for one, _ in found[26559].told] == [("computes", "prod (s.py)")]

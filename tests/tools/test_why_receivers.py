@@ -139,7 +139,7 @@ def test_waits_for_packets_are_no_part_of_what_could_gain():
 
 def test_the_report_says_what_mending_is_worth_what_was_lost_and_where():
     words = " ".join(text(watched := seen("computes", 75), diagnose(watched)).split())
-    assert words.startswith("Mend first: it computes (f); without that, ")
+    assert words.startswith("Mend first: computing in its own code (f); without that, ")
     assert (
         "my_receiver lost 20 % of the packets at 1000 MB/s in packets of 9000 bytes, none at 500"
         " MB/s. A packet takes 10 µs here; a bare loop that does the same needs 2 µs." in words

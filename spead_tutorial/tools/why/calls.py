@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from spead_tutorial.tools.why.facts import Call, Caller, Calls
-from spead_tutorial.tools.why.stacks import FILES, WAITS
+from spead_tutorial.tools.why.stacks import WAITS
 
 #: Calls that send, that read, and that end when a time has come, or sooner.
 SENDS = ("sendmsg", "sendmmsg", "sendto", "write", "writev", "io_uring_enter")
@@ -158,7 +158,7 @@ def _call(name: str, sends: bool, group: Sequence[Ended], floor: float) -> Call:
     waited = sum(one.took for one in group)
     by_time = sum(one.took for one in group if one.timed_out)
     tenth = sorted(one.took for one in group)[len(group) // _TENTH]
-    is_wait = WAITS.get(name, FILES) != FILES and not sends  # files are waited for seldom
+    is_wait = WAITS.get(name, "logs") != "logs" and not sends  # files are waited for seldom
     each_s = 0.0 if is_wait else max(0.0, tenth - floor)
     timed_out = by_time / waited if waited else 0.0
     return Call(name, len(group), each_s * len(group), timed_out, sends)

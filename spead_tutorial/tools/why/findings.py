@@ -2,17 +2,14 @@
 """What mending each part of the equation gains: findings, the largest gain first. No I/O."""
 
 import dataclasses
-import importlib.resources
 import math
 import statistics
-
-import msgspec
 
 from spead_tutorial.results.units import bytes_text, thousands
 from spead_tutorial.tools.why import loops
 from spead_tutorial.tools.why.equation import NO_CORE, Account, account
 from spead_tutorial.tools.why.facts import Loop, Seen
-from spead_tutorial.tools.why.stacks import IDLE, READS, SENDS
+from spead_tutorial.tools.why.stacks import IDLE, KINDS, READS, SENDS
 
 #: A gain below this is said last, in a line; and how many times what the best loop takes a packet
 #: may take, of which nothing is found.
@@ -33,20 +30,6 @@ WAYS = {
 _WITHOUT = ("shell", "PHP", "Java", "JavaScript", "Lua", "Tcl", "C#")
 _EACH = "call-per-packet"
 _BATCHED = (_EACH, "no-segmentation-offload")
-
-
-class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said of a kind of finding: `findings.toml` has them all, and says what is in them."""
-
-    chapters: tuple[int, int]  # of senders and of receivers
-    does: str
-    check: str
-    of_receivers: str = ""
-    in_: dict[str, str] = msgspec.field(name="in", default_factory=dict)
-
-
-_FILE = importlib.resources.files(__package__).joinpath("findings.toml")
-ROWS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Row])
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -70,8 +53,10 @@ class Finding:
     gain: Gain | None  # None for what is no matter of its time
 
 
-def finding(kind: str, seen: Seen, takes_s: float, where: list[str], gain: Gain | None) -> Finding:
-    row = ROWS[kind]
+def finding(
+    kind: str, seen: Seen, takes_s: float, where: list[str], gain: Gain | None = None
+) -> Finding:
+    row = KINDS[kind]
     check, receives = row.in_.get(seen.language, row.check), seen.receiving is not None
     check = row.of_receivers or check if receives else check
     return Finding(kind, takes_s, tuple(where), check, row.chapters[receives], gain)
@@ -103,9 +88,7 @@ def _lost_elsewhere(seen: Seen) -> tuple[Finding, ...]:
         "small-buffer": (0 < fates.share < 2 * its.bare_lost, rooms),
         "ring-full": (ring > 0, [thousands(ring)]),
     }
-    return tuple(
-        finding(kind, seen, 0.0, where, None) for kind, (is_so, where) in found.items() if is_so
-    )
+    return tuple(finding(kind, seen, 0.0, where) for kind, (is_so, where) in found.items() if is_so)
 
 
 def is_fast(seen: Seen, its: Account) -> bool:

@@ -134,7 +134,7 @@ def profile(pids: Sequence[int], folder: Path, seconds: float) -> Iterator[Profi
     if pythons:
         made.python = pythons[-1]
         if (path := _py_spy()) is not None:
-            words = ["--native", "-f", "raw", "-i", "-t", "-F", "--full-filenames", "-r"]
+            words = ["--native", "-f", "raw", "-t", "-F", "--full-filenames", "-r"]
             words += [_PYTHON_RATE, "-d", str(max(1, round(seconds))), "-o", str(folder / "python")]
             running.append(begun(path, "record", *words, "-p", str(made.python)))
     perf = shutil.which("perf")

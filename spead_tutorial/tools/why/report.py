@@ -2,6 +2,7 @@
 """A diagnosis as a page of text, what to mend first before all else, and as an object for JSON."""
 
 import dataclasses
+import itertools
 import operator
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from spead_tutorial.results.units import bytes_text, number, percent, thousands
 from spead_tutorial.tools.why import loops
 from spead_tutorial.tools.why.equation import NO_CORE, Account, account
 from spead_tutorial.tools.why.facts import Receiving, Seen
-from spead_tutorial.tools.why.findings import MATTERS, ROWS, Finding, Gain, is_fast
+from spead_tutorial.tools.why.findings import MATTERS, Finding, Gain, is_fast
 from spead_tutorial.tools.why.stacks import KINDS
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ _WIDTH = 80
 _SHOWN, _STARVED = 0.02, 0.2
 #: One block for each part of the bar, such that neighbours differ without colours.
 _NEEDED, _BLOCKS, _REST = "█", "▒▓░#=%+o*:x", "~"
+_COLOURS = ("green", "yellow", "cyan", "red", "blue", "magenta")
 _WAYS = {loops.BATCHES: "in batches", loops.OFFLOAD: "with offload",
          loops.BOTH: "in batches with offload", loops.LARGER: "in larger packets",
          loops.FITTING: "in packets that fit", loops.GATHERED: "from one piece",
@@ -85,7 +87,7 @@ def _first(seen: Seen, large: Sequence[Finding]) -> str:
     one = large[0]
     where = f" ({', '.join(one.where[:2])})" if one.where else ""
     gain = f"; without that, {_times(one.gain)}" if one.gain else ""
-    return f"Mend first: {ROWS[one.kind].does}{where}{gain}."
+    return f"Mend first: {KINDS[one.kind].words}{where}{gain}."
 
 
 def _times(gain: Gain) -> str:
@@ -149,8 +151,8 @@ def _bar(its: Account, width: int) -> "list[RenderableType]":
     rows = [
         (_NEEDED, "bold", "what the bare loop needs", its.loop_s),
         *(
-            (block, KINDS[kind].style, _named(its, kind), its.of(kind))
-            for kind, block in blocks.items()
+            (block, colour, _named(its, kind), its.of(kind))
+            for (kind, block), colour in zip(blocks.items(), itertools.cycle(_COLOURS))
         ),
         (_REST, "dim", "the rest", max(0.0, rest)),
     ]
@@ -195,8 +197,8 @@ def _row(place: int, one: Finding, *, receives: bool) -> "RenderableType":
     chapter: Chapter | Receiver | None
     chapter = find_receiver(number) if receives else find_chapter(number)
     assert chapter is not None
-    row, where = ROWS[one.kind], f" ({', '.join(one.where)})" if one.where else ""
-    does = row.does[0].upper() + row.does[1:]
+    words, where = KINDS[one.kind].words, f" ({', '.join(one.where)})" if one.where else ""
+    does = words[0].upper() + words[1:]
     grid = Grid.grid(padding=(0, 1))
     takes = f": {_short(one.takes_s)} of a packet" if one.gain else ""
     gain = f" Mended, {_times(one.gain)}." if one.gain else ""
@@ -207,7 +209,7 @@ def _row(place: int, one: Finding, *, receives: bool) -> "RenderableType":
 
 
 def _said_last(small: Sequence[Finding]) -> str:
-    said = [f"{ROWS[one.kind].does} ({_factor(one.gain.median)})" for one in small
+    said = [f"{KINDS[one.kind].words} ({_factor(one.gain.median)})" for one in small
             if one.gain and one.gain.median > 1.01]  # fmt: skip
     if not said:
         return ""

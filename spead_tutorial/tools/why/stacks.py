@@ -12,10 +12,13 @@ import msgspec
 
 
 class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What time can go into: `kinds.toml` has them all, and says what is in them."""
+    """What a program can be slow for: `kinds.toml` has them all, and says what is in them."""
 
     words: str
-    style: str
+    check: str = ""
+    chapters: tuple[int, int] = (4, 7)
+    of_receivers: str = ""
+    in_: dict[str, str] = msgspec.field(name="in", default_factory=dict)
     calls: str = ""
     waits: str = ""
     frames: str = ""
@@ -23,7 +26,6 @@ class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     loops: str = ""
     weak: str = ""
     lines: str = ""
-    locks: str = ""
     threads: str = ""
 
 
@@ -31,15 +33,16 @@ _FILE = importlib.resources.files(__package__).joinpath("kinds.toml")
 #: In the order of the bar.
 KINDS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Kind])
 OWN, LOCK, OTHER, INPUT = "computes", "waits-for-thread", "other-calls", "waits-for-input"
-LOOP = "event-loop"
-SENDS, READS, IDLE, FILES = "sends", "reads", "waits-for-packets", "logs"
+SENDS, READS, IDLE, LOOP = "sends", "reads", "waits-for-packets", "event-loop"
 #: The kind of each system call, and of each that is waited in.
 CALLS = {call: kind for kind, one in KINDS.items() for call in one.calls.split()}
 WAITS = {call: kind for kind, one in KINDS.items() for call in one.waits.split()}
 
 #: A frame: its symbol, and the library or file that it is of.
 Frame = tuple[str, str]
+#: How the kernel's symbols, and those of the C library, name a system call.
 _CALL = re.compile(r"^(?:__(?:x64|arm64|riscv|s390x)_|__do_|__se_|_{0,3}|k)sys_(\w+)$")
+_ENTERS = re.compile(r"^(?:__GI_+)?(?:libc_|__libc_|__)?(\w+?)(?:64)?(?:@.*)?$")
 _KERNEL, _UNKNOWN = "[kernel", "[unknown]"
 #: Interpreters, within which the program's own code is run, and code that is made while it runs.
 _EVALUATES = re.compile(
@@ -50,7 +53,6 @@ _MADE = re.compile(r"perf-\d+\.map|^//anon|\[anon|jitted")
 _MARKS = re.compile(r"^(?:LazyCompile|JS|Function|Script|Eval|Builtin|BytecodeHandler):[*^~]?")
 _LIBRARY = re.compile(r"\.so\b|^\[|^/usr/lib|^/lib")
 _PYTHONS = re.compile(r"/lib/python[\d.]+t?/(?!site-packages|dist-packages)(.*)$")
-_LINE = re.compile(r"^(?P<symbol>.*) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,41 +62,38 @@ class Told:
     kind: str
     what: str  # the call, function or line
     call: str = ""  # the system call that it was in, if it was in one
-    is_lock: bool = False  # whether a wait in it is for a lock that another thread has
 
 
 class Sampled(msgspec.Struct, frozen=True):
-    """The samples of one thread."""
+    """The samples of one thread, of times with a core."""
 
     name: str
     pid: int = 0
     told: tuple[tuple[Told, int], ...] = ()
-    waits: bool = False  # whether they are also of times at which it had no core
+    sees: str = ""  # of what is done in the kernel: "all", or "calls", or nothing
 
     @property
     def total(self) -> int:
         return sum(n for _, n in self.told)
 
-    def within(self, call: str) -> Told | None:
-        """Return what most samples in a call are for; None where none were."""
-        found = Counter({one: n for one, n in self.told if one.call == call})
-        return found.most_common(1)[0][0] if found else None
-
-
-@functools.cache
-def _pattern(kind: str, field: str) -> re.Pattern[str] | None:
-    text = getattr(KINDS[kind], field)
-    return re.compile(text) if text else None
+    def within(self, call: str) -> str:
+        """Return what most samples in a call are for; nothing where none were."""
+        found = Counter({one.kind: n for one, n in self.told if one.call == call})
+        return found.most_common(1)[0][0] if found else ""
 
 
 @functools.cache
 def _matching(text: str, field: str) -> str | None:
     """Return the first kind whose pattern is in a text."""
-    for kind in KINDS:
-        pattern = _pattern(kind, field)
-        if pattern is not None and pattern.search(text):
+    for kind, pattern in _patterns(field).items():
+        if pattern.search(text):
             return kind
     return None
+
+
+@functools.cache
+def _patterns(field: str) -> dict[str, re.Pattern[str]]:
+    return {kind: re.compile(its) for kind, one in KINDS.items() if (its := getattr(one, field))}
 
 
 def _of_line(file: str, symbol: str) -> str | None:
@@ -111,21 +110,15 @@ def _is_own(symbol: str, library: str) -> bool:
     return bool(_MADE.search(library) or _EVALUATES.search(symbol)) or not _LIBRARY.search(library)
 
 
-def told(frames: Sequence[Frame], call: str = "") -> Told:
+def told(frames: Sequence[Frame]) -> Told:
     """Say what a stack was for, from its innermost frame to its outermost."""
-    call = call or next((found for one in frames if (found := _call(one))), "")
+    call = next((found[1] for symbol, _ in frames if (found := _CALL.match(symbol))), "")
     if not call:  # where the kernel is not seen, what enters it tells
         name, library = next((one for one in frames if _KERNEL not in one[1]), ("", ""))
-        call = _entered(name) if _LIBRARY.search(library) else ""
+        entered = _ENTERS.match(name) if _LIBRARY.search(library) else None
+        call = entered[1] if entered and (entered[1] in CALLS or entered[1] in WAITS) else ""
     kind = _kind(frames, call)
-    lock = re.compile(KINDS[LOCK].locks)
-    is_lock = kind == LOCK and any(lock.search(symbol) for symbol, _ in frames)
-    return Told(kind, _where(frames, kind, call), call, is_lock)
-
-
-def _call(frame: Frame) -> str:
-    found = _CALL.match(frame[0])
-    return found[1] if found else ""
+    return Told(kind, _where(frames, kind, call), call)
 
 
 def _kind(frames: Sequence[Frame], call: str) -> str:
@@ -138,9 +131,8 @@ def _kind(frames: Sequence[Frame], call: str) -> str:
     if "looks-up" in every:
         return "looks-up"
     for kind in (SENDS, READS):  # whatever the kernel does to send or read a packet
-        at = _pattern(kind, "frames")
-        pairs = zip(names, frames, strict=True)
-        if at and any(at.search(name) for name, (_, of) in pairs if _KERNEL in of):
+        at, pairs = _patterns("frames")[kind], zip(names, frames, strict=True)
+        if any(at.search(name) for name, (_, of) in pairs if _KERNEL in of):
             return kind
     found = next(filter(None, every), None)
     if found is not None:
@@ -171,7 +163,7 @@ def _where(frames: Sequence[Frame], kind: str, call: str) -> str:
             if kind != OWN or not _PYTHONS.search(library):
                 return f"{symbol} ({library.rpartition('/')[2]})"
         elif kind == OWN and _MADE.search(library) and symbol == _UNKNOWN:
-            return "code made while it runs"
+            break
         elif symbol != _UNKNOWN and not symbol.startswith("0x"):
             return symbol.partition("(")[0] or symbol
     library = frames[0][1].rpartition("/")[2] if frames else ""
@@ -186,16 +178,18 @@ _MOST_LINES, _MOST_FRAMES = 1_000_000, 127
 
 
 def of_perf(lines: Iterable[str]) -> dict[int, Sampled]:
-    """Count the samples of each thread that ``perf script`` wrote, all of times with a core."""
+    """Count the samples of each thread that ``perf script`` wrote."""
     counts: dict[int, Counter[Told]] = defaultdict(Counter)
     names: dict[int, tuple[str, int]] = {}
+    sees = ""
     for tid, pid, name, frames in _samples(lines):
         names[tid] = name, pid
+        sees = sees or "all" * any(_KERNEL in library for _, library in frames)
         one = told(frames)
         if (group := _matching(name, "threads")) is not None:
             one = dataclasses.replace(one, kind=group)
         counts[tid][one] += 1
-    return {tid: Sampled(*names[tid], tuple(found.items())) for tid, found in counts.items()}
+    return {tid: Sampled(*names[tid], tuple(found.items()), sees) for tid, found in counts.items()}
 
 
 def _samples(lines: Iterable[str]) -> Iterator[tuple[int, int, str, list[Frame]]]:
@@ -217,14 +211,11 @@ def _samples(lines: Iterable[str]) -> Iterator[tuple[int, int, str, list[Frame]]
 # ---- py-spy ----
 
 _THREAD = re.compile(r"^thread \((?:0x)?(\w+)\)(?:: (.*))?$")
-#: Of the C library, calls by which a thread enters the kernel.
-_ENTERS = re.compile(r"^(?:__GI_+)?(?:libc_|__libc_|__)?(\w+?)(?:64)?(?:@.*)?$")
-_GIL = "pthread_cond_timedwait"
-_LEFT = {"select": "pselect6", "epoll_wait": "epoll_wait", "sleep": "clock_nanosleep"}
+_LINE = re.compile(r"^(?P<symbol>.*) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
 
 
 def of_py_spy(lines: Iterable[str]) -> dict[int, Sampled]:
-    """Count the samples of each thread that py-spy wrote, of times without a core, too."""
+    """Count the samples of each thread that py-spy wrote, which end where the kernel is entered."""
     counts: dict[int, Counter[Told]] = defaultdict(Counter)
     names: dict[int, str] = {}
     for line in lines:
@@ -235,27 +226,13 @@ def of_py_spy(lines: Iterable[str]) -> dict[int, Sampled]:
             continue
         tid = int(thread[1], 10) if thread[1].isdigit() else int(thread[1], 16)
         names[tid] = thread[2] or ""
-        counts[tid][_python(rest)] += int(count)
+        counts[tid][told([_python(word) for word in reversed(rest)])] += int(count)
     return {
-        tid: Sampled(names[tid], 0, tuple(found.items()), waits=True)
-        for tid, found in counts.items()
+        tid: Sampled(names[tid], 0, tuple(found.items()), "calls") for tid, found in counts.items()
     }
 
 
-def _python(words: Sequence[str]) -> Told:
-    frames = []
-    for word in reversed(words):
-        found = _LINE.match(word)
-        symbol, file = (found["symbol"], found["file"]) if found else (word, "")
-        frames.append((_UNKNOWN if symbol.startswith("0x") else symbol, file))
-    symbols = [symbol for symbol, _ in frames]
-    if _GIL in symbols and not any("PyThread_acquire" in one for one in symbols):
-        frames.insert(0, ("take_gil", "libpython"))
-    return told(frames, next((call for one in symbols[:3] if (call := _entered(one))), ""))
-
-
-def _entered(symbol: str) -> str:
-    """Return the call by which a function of the C library enters the kernel, if it is one."""
-    found = _ENTERS.match(symbol)
-    name = _LEFT.get(found[1], found[1]) if found else ""
-    return name if name in CALLS or name in WAITS else ""
+def _python(word: str) -> Frame:
+    found = _LINE.match(word)
+    symbol, file = (found["symbol"], found["file"]) if found else (word, "")
+    return _UNKNOWN if symbol.startswith("0x") else symbol, file
