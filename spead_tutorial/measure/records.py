@@ -31,6 +31,9 @@ __all__ = [
     "OURS",
     "SCHEMA",
     "Header",
+    "Latency",
+    "Memory",
+    "Rate",
     "Received",
     "RecordError",
     "Recording",
@@ -390,12 +393,109 @@ class Spacing(Taken, frozen=True):
         _refuse_other_lengths(self, ["heaps", "time_ns", "message_bytes"])
 
 
+class Latency(Taken, frozen=True):
+    """One process that sent a heap, of one packet, every few milliseconds."""
+
+    #: ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
+    implementation: str
+    #: ``"no thread"`` for a stream without a thread of its own; or empty.
+    variant: str
+    #: In which round it ran, from 0.
+    round: Count
+    #: Bytes of samples in a heap.
+    heap_size: Count | None = None
+    #: Of each heap the time from just before it was queued until the kernel had received its
+    #: packet, over loopback. The first ``warm_up`` of the header's settings do not count.
+    latency_ns: tuple[Count, ...] = ()
+    #: Why there are none.
+    failure: str | None = None
+
+    _own = ("implementation", "variant", "round")
+
+
+class Rate(Taken, frozen=True):
+    """One process that sent at a rate, as the device's counter saw it."""
+
+    #: ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
+    implementation: str
+    #: ``"no thread"`` for a stream without a thread of its own; or empty.
+    variant: str
+    #: In which round it ran, from 0.
+    round: Count
+    #: Bytes of SPEAD packets a second that it was told.
+    rate: Number
+    #: How many it sent.
+    heaps: Count | None = None
+    #: Bytes of samples in each.
+    heap_size: Count | None = None
+    #: Bytes of a packet at most.
+    packet_size: Count | None = None
+    #: Bytes that the stream was to send at once, between two waits.
+    burst_size: Count | None = None
+    #: SPEAD packets that it sent.
+    packets: Count | None = None
+    #: Their bytes.
+    spead_bytes: Count | None = None
+    #: What the device counted.
+    counted_packets: Count | None = None
+    #: What it counted, with the headers of UDP, IP and the link.
+    counted_bytes: Count | None = None
+    #: SPEAD bytes after the first burst.
+    average_bytes: Count | None = None
+    #: The time from then to the last step of the counter.
+    average_ns: Count | None = None
+    #: The longest burst, at least: what a bucket that is emptied at the rate must hold for all
+    #: packets to pass, had every step of the counter been as early, or as late, as it can have
+    #: been for the bucket to be small. Seen too roughly to say anything, it may be below zero.
+    burst_bytes: int | None = None
+    #: The longest burst at most: the same, for the bucket to be large.
+    burst_most_bytes: Count | None = None
+    #: Steps of the counter that were seen.
+    steps: Count | None = None
+    #: How exactly the time of a step is known: the median.
+    grain_ns: Count | None = None
+    #: The same of the step whose time is known worst.
+    longest_grain_ns: Count | None = None
+    #: Why there is nothing of these.
+    failure: str | None = None
+
+    _own = ("implementation", "variant", "round", "rate")
+
+
+class Memory(Taken, frozen=True):
+    """The resident memory of a program while it ran."""
+
+    #: Chapter and language.
+    case: str
+    #: How many heaps it sent.
+    heaps: Count
+    #: Bytes of samples in a heap.
+    heap_size: Count
+    #: From the first heap to the last; None where it failed.
+    elapsed_ns: Count | None = None
+    #: Why it failed, what it claims and the device did not count, or by how much its memory grew.
+    failure: str | None = None
+    #: When it was looked at, from its start.
+    at_ns: tuple[Count, ...] = ()
+    #: How much of its memory was resident then.
+    resident_bytes: tuple[Count, ...] = ()
+
+    _own = ("case",)
+
+    def __post_init__(self) -> None:
+        _refuse_other_lengths(self, ["at_ns", "resident_bytes"])
+
+
 def _refuse_other_lengths(taken: Taken, names: Sequence[str]) -> None:
     """Refuse lists that have no element for each of the same things."""
     lengths = {name: len(getattr(taken, name)) for name in names}
     if len(set(lengths.values())) > 1:
         said = ", ".join(f"{name} has {length}" for name, length in lengths.items())
         raise ValueError(f"of as many elements each, {said}")
+
+
+_Kind = TypeVar("_Kind", bound=Taken)
+_Made = TypeVar("_Made")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -411,6 +511,28 @@ class Recording:
     spacings: tuple[Spacing, ...] = ()  #: All runs of which one knows when their messages left.
     #: Samples that failed and were repeated: later attempts took their place.
     superseded: tuple[Sample, ...] = ()
+    more: tuple[Taken, ...] = ()  #: All lines of other kinds: latencies, rates, memories.
+
+    @classmethod
+    def of(cls, headers: Sequence[Header], taken: Sequence[Taken]) -> Self:
+        """Make one of lines in their order; of samples that were repeated the last one counts."""
+        samples = _those(taken, Sample)
+        last = {(one.case, one.round, one.warm_up, one.run): one for one in samples}.values()
+        standing = set(map(id, last))
+        return cls(
+            headers[0],
+            tuple(one for one in samples if id(one) in standing),
+            _those(taken, Timeline),
+            tuple(headers[1:]),
+            _those(taken, Split),
+            _those(taken, Spacing),
+            tuple(one for one in samples if id(one) not in standing),
+            tuple(one for one in taken if not isinstance(one, Sample | Timeline | Split | Spacing)),
+        )
+
+    def those(self, kind: type[_Kind]) -> tuple[_Kind, ...]:
+        """Return all lines of a kind."""
+        return _those(self.taken, kind)
 
     @property
     def headers(self) -> tuple[Header, ...]:
@@ -430,7 +552,8 @@ class Recording:
     @property
     def taken(self) -> tuple[Taken, ...]:
         """All that it holds below its headers; what was repeated stands before what repeats it."""
-        return (*self.superseded, *self.samples, *self.timelines, *self.splits, *self.spacings)
+        own = (*self.timelines, *self.splits, *self.spacings, *self.more)
+        return (*self.superseded, *self.samples, *own)
 
     @property
     def rounds(self) -> int:
@@ -454,10 +577,6 @@ class Recording:
         return frame.rename(
             columns={size: f"{size}_bytes" for size in ("heap_size", "packet_size")}
         )
-
-
-_Kind = TypeVar("_Kind", bound=Taken)
-_Made = TypeVar("_Made")
 
 
 class Writer:
@@ -605,18 +724,7 @@ def parse(lines: Sequence[str], name: str) -> Recording:
                     f"{name} line {number} is {one}, and before it there is no attempt"
                     f" {repeated.attempt}"
                 )
-    samples = _those(taken, Sample)
-    last = {(one.case, one.round, one.warm_up, one.run): one for one in samples}.values()
-    standing = set(map(id, last))
-    return Recording(
-        headers[0],
-        tuple(one for one in samples if id(one) in standing),
-        _those(taken, Timeline),
-        tuple(headers[1:]),
-        _those(taken, Split),
-        _those(taken, Spacing),
-        tuple(one for one in samples if id(one) not in standing),
-    )
+    return Recording.of(headers, taken)
 
 
 def _those(taken: Sequence[Taken], kind: type[_Kind]) -> tuple[_Kind, ...]:
@@ -642,7 +750,9 @@ class _Mark(msgspec.Struct):
 
 
 _MARK = msgspec.json.Decoder(_Mark)
-_LINE = msgspec.json.Decoder(Header | Sent | Received | Timeline | Split | Spacing)
+_LINE = msgspec.json.Decoder(
+    Header | Sent | Received | Timeline | Split | Spacing | Latency | Rate | Memory
+)
 
 
 def decoded(decoder: msgspec.json.Decoder[_Made], line: str, name: str, number: int) -> _Made:
