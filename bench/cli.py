@@ -7,7 +7,6 @@ after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
 import contextlib
-import dataclasses
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,12 +17,10 @@ import click
 from bench import compare, figures
 from bench import status as status_module
 from bench.merge import put_together
-from bench.peers import find_installation
+from bench.peers import PEER_FROM_SOURCE, find_installation
 from bench.plan import Plan, estimate, measure, plan_of
-from bench.sweeps import PEER_FROM_SOURCE, SIZES, SWEEPS, Sweep, find_sweep
-from bench.timing import timing
-from bench.where import where
-from spead_tutorial.measure.analysis import rows
+from bench.senders import Installed
+from bench.sweeps import SIZES, SWEEPS, Sweep, find_sweep
 from spead_tutorial.measure.records import RecordError, Recording, locked, read
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
@@ -94,26 +91,28 @@ def run(
     Example: python -m bench run tut-10 --quick --plot
     Example: python -m bench run tut-10 --rounds 18
     """
-    thorough = SIZES[size]
     installations = dict(_installation(text) for text in others)
     outcomes = set()
     with contextlib.nullcontext() if dry_run else locked(output):
         for sweep in sweeps or SWEEPS:
-            part = "" if shard == (1, 1) else ".{}of{}".format(*shard)
-            path = output / f"{sweep.name}{part}.jsonl"
+            plan = plan_of(sweep, SIZES[size], rounds, shard, installations, retry=retry)
+            path = output / f"{sweep.name}{plan.part}.jsonl"
             if restart and not dry_run:
                 path.unlink(missing_ok=True)
-            plan = plan_of(sweep, thorough, rounds, shard, tuple(installations))
-            plan = dataclasses.replace(plan, retry=retry)
             outcomes.add(_say_what_is_planned(sweep, plan, path))
-            if dry_run or not plan.cases:
-                continue
-            with _shown(plan, path) as shown:
-                recording = measure(plan, path, installations, shown, _say)
-            outcomes.add(_show(settled(recording)))
-            if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
-                _draw(output, output.parent / "figures", sweep.name)
+            if plan.cases and not dry_run:
+                outcomes.add(_measure(plan, path))
+                if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
+                    _draw(output, output.parent / "figures", sweep.name)
     return _worst(outcomes)
+
+
+def _measure(plan: Plan, path: Path) -> int:
+    """Measure, show what it came to, and return whether something failed."""
+    with _shown(plan, path) as shown:
+        recording = measure(plan, path, shown, _say)
+    lines_missing = left(plan.steps(), recording, retry=True)
+    return max(_show(settled(recording)), _FAILED if lines_missing else 0)
 
 
 @contextlib.contextmanager
@@ -129,21 +128,21 @@ def _shown(plan: Plan, path: Path) -> Iterator[Steps]:
 
 
 def _kept(plan: Plan, path: Path) -> str:
-    wanted = [step for step in plan.steps() if not step.case.timeline]
+    wanted = list(plan.steps())
     n = len(wanted) - len(left(wanted, _read(path), retry=True))
     return f"{n} of {len(wanted)} samples have been taken: they are in {path}"
 
 
 def _show(recording: Recording, more: Iterable[str] = ()) -> int:
     """Show a recording, and what makes it uncertain; return whether something failed."""
-    click.echo(status_module.table(recording))
+    click.echo(status_module.tables(recording))
     for line in more:
         _say(line, err=False)
     click.echo()
     for line in status_module.advice(recording):
         _say(f"note: {line}", err=False)
     click.echo()
-    return _FAILED if any(row.failure for row in rows(recording)) else 0
+    return _FAILED if status_module.failures(recording) else 0
 
 
 def _skipped(recording: Recording) -> dict[str, str]:
@@ -160,11 +159,11 @@ def _worst(outcomes: set[int]) -> int:
     return _FAILED if _FAILED in outcomes else max(outcomes, default=0)
 
 
-def _installation(text: str) -> tuple[str, tuple[Path, Path]]:
+def _installation(text: str) -> tuple[str, Installed]:
     name, equals, python = text.partition("=")
     if not (equals and name.isidentifier() and python) or name in ("ours", "spead2", "ceiling"):
         raise click.UsageError(f"--beside is {text!r}: it must be like old=/path/to/bin/python")
-    return name, find_installation(python)
+    return name, Installed(*find_installation(python))
 
 
 def _say_what_is_planned(sweep: Sweep, plan: Plan, path: Path) -> int:
@@ -176,7 +175,8 @@ def _say_what_is_planned(sweep: Sweep, plan: Plan, path: Path) -> int:
     for line in hopeless:
         _say(f"{plan.sweep}: {line}")
     time_left = duration(estimate(plan, begun, _reference(sweep)))
-    wanted = f"{len(plan.cases)} cases, {plan.rounds} rounds and a warm-up"
+    warms_up = " and a warm-up" * any(observer.warms_up for observer in plan.observers)
+    wanted = f"{len(plan.cases)} cases, {plan.rounds} rounds{warms_up}"
     click.echo(f"{sweep.name} ({sweep.about}): {wanted}, about {time_left} to go, to {path}")
     if not plan.cases:
         _say(f"{sweep.name}: {_why_nothing(plan)}")
@@ -221,10 +221,6 @@ def list_sweeps() -> int:
         )
         click.echo(f"{sweep.name:15} {sweep.about}; {len(sweep.cases)} cases ({times})")
     return 0
-
-
-cli.add_command(timing)
-cli.add_command(where)
 
 
 # ---- Reading records ----
@@ -272,7 +268,9 @@ def _missing(recording: Recording) -> int:
 
 
 def _completeness(recording: Recording, missing: int) -> str:
-    taken = f"{len(recording.samples)} samples of {recording.header.settings.get('size')} size"
+    n = len(recording.taken) - len(recording.superseded)
+    size = recording.header.settings.get("size")
+    taken = f"{n} samples" + (f" of {size} size" if size else "")
     if recording.superseded:
         taken += f", besides {len(recording.superseded)} that failed and were repeated"
     if not missing:

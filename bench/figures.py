@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench.sweeps import PEER_FROM_SOURCE
+from bench.peers import PEER_FROM_SOURCE
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.records import OURS, RecordError, Series, read

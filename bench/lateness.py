@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long after a heap's last packet a chapter's program has told its power.
+"""Observer of lateness: how long after a heap's last packet a program has told its power.
 
 A stream of ours sends a heap, at a rate, to a program that has a core of its own, and waits for the
 line that it prints of it. Between the two is the program's reading, its work, and the pipe that the
@@ -7,6 +7,7 @@ line comes through, which takes as long whatever the program. Nothing may be los
 """
 
 import contextlib
+import functools
 import os
 import queue
 import time
@@ -16,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from bench.receivers import free_port, rate_of
+from bench.receivers import Receiving, free_port, rate_of
 from spead_tutorial import send
 from spead_tutorial.chapters.catalogue import Receiver, find_receiver
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.case import Case, Step, take_received
 from spead_tutorial.measure.delivery import listening
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import ProgramError, program
@@ -32,18 +33,15 @@ _OF_PROGRAM = ("elapsed_ns", "cpu_user_ns", "cpu_system_ns", "context_switches")
 _RESULT = "Timestamp:"  # begins the line of a heap
 
 
-def take(lab: Lab, step: Step, heaps: int) -> Received:
-    """Send heaps one by one, each when the result of the one before is there."""
-    begun, receiver = Begun(step), find_receiver(step.case.program)
-    assert receiver is not None
-    measured: dict[str, Any] = {}
-    failure = None
-    try:
+class Lateness(Receiving):
+    """How late results are of heaps that are sent one by one, each after the last result."""
+
+    def take(self, lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
+        receiver = find_receiver(step.case.program)
+        assert receiver is not None
+        observed = functools.partial(_run, lab, step.case, receiver, heaps)
         with _on(a_core_each()[0]):
-            measured = _run(lab, step.case, receiver, heaps)
-    except ProgramError as error:
-        failure = str(error)
-    return begun.received(heaps, receiver.number, ("lo", "loopback"), failure, measured)
+            return take_received(step, heaps, receiver.number, ("lo", "loopback"), observed)
 
 
 @contextlib.contextmanager
@@ -57,7 +55,7 @@ def _on(core: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _run(lab: Lab, case: Case, receiver: Receiver, heaps: int) -> dict[str, Any]:
+def _run(lab: Lab, case: Case, receiver: Receiver, heaps: int) -> tuple[dict[str, Any], None]:
     told: queue.SimpleQueue[int] = queue.SimpleQueue()
 
     def show(_: str, line: str, is_error: bool) -> None:
@@ -80,7 +78,7 @@ def _run(lab: Lab, case: Case, receiver: Receiver, heaps: int) -> dict[str, Any]
     if received.status:
         raise ProgramError(received.complaint)
     said = received.said
-    return {name: said[name] for name in _OF_PROGRAM} | {
+    counts = {
         "payload_bytes": said["timed_bytes"],
         "spead_bytes": sent.bytes,
         "packets": sent.packets,
@@ -90,6 +88,7 @@ def _run(lab: Lab, case: Case, receiver: Receiver, heaps: int) -> dict[str, Any]
         "received_heaps": said["heaps_complete"],
         "lateness_ns": round(median(late)),
     }
+    return counts | {name: said[name] for name in _OF_PROGRAM}, None
 
 
 def _late(
@@ -107,3 +106,6 @@ def _late(
         except queue.Empty:
             raise ProgramError(f"of heap {i} no result was printed") from None
     stream.send_heap(group.get_end())
+
+
+LATENESS = Lateness()

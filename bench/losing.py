@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where packets are lost: each place is made the bottleneck, and every packet is accounted for.
+"""Observer of losses: each place is made the bottleneck, and every packet is accounted for.
 
 A stream of ours sends at a rate, over a pair of devices, to a program that has a core of its own
 (``peer/receive.py``). What is sent has to be what was lost on the way, what the socket had no
@@ -8,7 +8,7 @@ heaps that something is missing of. Where this does not add up, there is no samp
 """
 
 import contextlib
-import dataclasses
+import functools
 import socket
 import struct
 import sys
@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 
 import spead_tutorial
-from bench.receivers import Ends, connected
+from bench.receivers import Ends, Receiving, connected, flags, number, rate_of
 from spead_tutorial import send
 from spead_tutorial.lab import Journey, Lab
 from spead_tutorial.ledger import Gap, first_complaint
-from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.case import Case, Step, take_received
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.measure.records import Received, words_of
+from spead_tutorial.measure.records import Received
 from spead_tutorial.measure.running import Listening
 from spead_tutorial.recv._stats import sums
 
@@ -39,75 +39,51 @@ _SEED = 1
 _STOP_PACKETS = _STOP_BYTES = 1
 
 
-@dataclasses.dataclass(slots=True)
-class Setting:
-    """What is in the way of a case's packets: as the words of its variant say it."""
-
-    rate: float = 0.0  # bytes of packets in a second; 0 for as many as can be sent
-    burst: int = 1 << 16  # bytes that are sent at once, as fast as they can be
-    buffer: int = 1 << 22  # bytes that are asked for, for the receiver's socket
-    loss: float = 0.0  # share of the packets that is lost on the way
-    options: list[str] = dataclasses.field(default_factory=list)  # of the program that receives
-
-    @classmethod
-    def of(cls, variant: str) -> "Setting":
-        setting = cls()
-        for word in words_of(variant):
-            match word.split():
-                case [x, "GB/s"]:
-                    setting.rate = float(x) * 1e9
-                case ["bursts", "of", x, "KiB"]:
-                    setting.burst = int(x) << 10
-                case ["buffer", "of", x, "KiB"]:
-                    setting.buffer = int(x) << 10
-                case [x, "%", "lost"]:
-                    setting.loss = float(x) / 100
-                case ["ring", "of", x]:
-                    setting.options += ["-r", x]
-                case [x, "ms", "a", "heap"]:
-                    setting.options += ["--sleep-ms", x]
-                case ["no", "thread"]:
-                    setting.options += ["--no-thread"]
-                case ["full", "ring", "drops"]:
-                    setting.options += ["--drop-when-full"]
-                case _:
-                    raise ValueError(f"{word!r} is nothing that packets could be lost by")
-        return setting
+#: Bytes that are sent at once, as fast as they can be, and that are asked for, for the receiver's
+#: socket, where a case's words do not say so.
+_BURST, _BUFFER_KIB = 1 << 16, 1 << 12
 
 
-def take(lab: Lab, step: Step, heaps: int) -> Received:
-    """Send heaps into a bottleneck, and count what becomes of them."""
-    setting, begun = Setting.of(step.case.variant), Begun(step)
-    measured: dict[str, Any] = {}
-    with connected(lab, setting.buffer, veth=True) as ends:
-        try:
-            measured, failure = _run(lab, step.case, setting, heaps, ends)
-        except ProgramError as error:
-            failure = str(error)
-    return begun.received(heaps, 7, (lab.device, lab.kind), failure, measured)
+class Losing(Receiving):
+    """Where packets are lost that are sent into a bottleneck, and that every one is found."""
+
+    def needs_veth(self, case: Case) -> bool:
+        return True
+
+    def facts(self, lab: Lab) -> dict[str, Any]:
+        return super().facts(lab) | {"kind": lab.kind, "mtu": lab.mtu}
+
+    def take(self, lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
+        buffer = int(number(step.case, "buffer of N KiB") or _BUFFER_KIB) << 10
+        with connected(lab, buffer, veth=True) as ends:
+            observed = functools.partial(_run, lab, step.case, heaps, ends)
+            return take_received(step, heaps, 7, (lab.device, lab.kind), observed)
 
 
 # ---- Sending, while a program receives ----
 
 
-def _run(
-    lab: Lab, case: Case, setting: Setting, heaps: int, ends: Ends
-) -> tuple[dict[str, Any], str | None]:
+def _run(lab: Lab, case: Case, heaps: int, ends: Ends) -> tuple[dict[str, Any], str | None]:
     """Return what a sample has of what both sides counted, and why it has no rate, if so."""
     first, second = a_core_each()
     assert first is not None
+    burst = number(case, "bursts of N KiB")
     config = send.StreamConfig(
-        rate=setting.rate, burst_size=setting.burst, max_packet_size=case.packet_size, max_heaps=2
+        rate=rate_of(case) or 0,
+        burst_size=int(burst) << 10 if burst is not None else _BURST,
+        max_packet_size=case.packet_size,
+        max_heaps=2,
     )
     group = send.ItemGroup()
     samples = np.zeros(case.heap_size, np.int8)
     group.add_item(0x3300, "adc_samples", "", samples.shape, np.int8, value=samples)
     heap = group.get_heap(descriptors="none", data="all")
     of_heap = sum(1 for _ in send.PacketGenerator(heap, 1, case.packet_size))
-    lossy = lab.disturbed(loss=setting.loss, seed=_SEED) if setting.loss else None
+    percent = number(case, "N % lost")
+    lossy = lab.disturbed(loss=percent / 100, seed=_SEED) if percent else None
     sizes = ["-H", str(case.heap_size), "-p", str(case.packet_size)]
     argv = [sys.executable, str(PROGRAM), spead_tutorial.__name__, *sizes, "--no-pool", "--account",
-            *setting.options, "--socket", str(ends.receiver.fileno())]  # fmt: skip
+            *flags(case), "--socket", str(ends.receiver.fileno())]  # fmt: skip
     with Listening(ends.start, PROGRAM.stem, argv, core=second) as process:
         before = lab.receiver.arrivals()
         with (
@@ -186,3 +162,6 @@ def contradiction(
         Gap("in heaps of which something came", heaps, handed + partly, 0, heaps, unit="heap"),
         Gap("in complete heaps", packets, whole_packets, 0, packets),
     ))  # fmt: skip
+
+
+LOSING = Losing()

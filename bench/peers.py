@@ -1,33 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs beside ours: those of another installation, the peer's, and the bare loops."""
 
-import contextlib
-import functools
 import hashlib
 import importlib.resources
 import importlib.util
 import os
-import socket
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from bench.sweeps import PEER_FROM_SOURCE, PEERS
-from spead_tutorial.chapters.catalogue import find_chapter
-from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING, PEER
-from spead_tutorial.measure.case import Case
-from spead_tutorial.measure.machine import two_cores
-from spead_tutorial.measure.programs import Launch, ProgramError, command
-from spead_tutorial.measure.records import OURS, Timeline
-from spead_tutorial.measure.timeline import record
+from spead_tutorial.measure.programs import ProgramError
 
-#: Folder of each installation of ours that is not the running one, and its interpreter.
-Installations = Mapping[str, tuple[Path, Path]]
+#: The peer as it is installed, and built here, where the compiler sees what the kernel offers.
+PEER_FROM_SOURCE = "spead2-source"
+PEERS = (PEER, PEER_FROM_SOURCE)
 
 PACKAGE = Path(str(importlib.resources.files("spead_tutorial")))
 _MADE = Path(__file__).resolve().parent.parent / "build" / "peer"  # by make peer
@@ -35,10 +23,10 @@ _FROM_SOURCE = Path(os.environ.get("SPEAD_TUTORIAL_PEER") or _MADE)
 #: Programs of ours over its C++ library.
 PEER_PROGRAMS = _FROM_SOURCE / "programs"
 TIMEOUT_S = 120.0
-_SO_ZEROCOPY = 60
 
 
 def find_installation(python: str) -> tuple[Path, Path]:
+    """Return the folder of another installation of ours, and its interpreter."""
     source = (
         "import spead_tutorial._core, pathlib; print(pathlib.Path(spead_tutorial.__file__).parent)"
     )
@@ -54,71 +42,11 @@ def find_installation(python: str) -> tuple[Path, Path]:
     return Path(done.stdout.strip()), path
 
 
-def missing(case: Case) -> str | None:
-    """Say why a case cannot run here; None where it can."""
-    reason = missing_peer(case.implementation)
-    if reason is not None:
-        return reason
-    if case.pinned == "pinned" and two_cores() is None:
-        return "there are no two cores to pin threads to"
-    if case.link is not None and (reason := why_no_link(case.link)):
-        return reason
-    if "zero-copy" in case.words and not _zero_copy():
-        return "the kernel does not offer zero-copy"
-    if case.implementation in PEERS and case.language != "python":
-        return (
-            None if (PEER_PROGRAMS / case.program).exists() else "it has not been built: make peer"
-        )
-    if case.implementation in (*PEERS, CEILING):
-        return baselines.missing(case)
-    try:
-        command(find_chapter(case.program), case.language)
-    except ProgramError as error:
-        return str(error)
-    return None
-
-
 def missing_peer(implementation: str) -> str | None:
     """Say why an implementation cannot run here, if it is a peer's; None where it can."""
     if implementation == PEER_FROM_SOURCE and not (_FROM_SOURCE / "spead2").is_dir():
         return "spead2 has not been built from its source: make peer"
     return baselines.missing_peer() if implementation in PEERS else None
-
-
-@functools.cache
-def why_no_link(bits_per_s: int) -> str | None:
-    """Say why no link's rate can be limited here; None where it can."""
-    try:
-        with Lab() as lab, lab.limited(bits_per_s):
-            return None
-    except LabError as error:
-        return error.summary
-
-
-def _zero_copy() -> bool:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        try:
-            sock.setsockopt(socket.SOL_SOCKET, _SO_ZEROCOPY, 1)
-        except OSError:
-            return False
-    return True
-
-
-def launch(case: Case, heaps: int | None, installations: Installations) -> Launch | None:
-    """Return how a case's program is started, if not as all others are."""
-    if case.implementation == OURS:
-        return None
-    if case.implementation == CEILING or (
-        case.implementation in PEERS and case.language == "python"
-    ):
-        return baselines.launch(case, heaps, interpreter(case.implementation))
-    if case.implementation in PEERS:
-        words = [str(PEER_PROGRAMS / case.program)]
-    else:
-        folder, python = installations[case.implementation]
-        path = folder / "chapters" / case.program
-        words = [str(path)] if case.language == "c" else [str(python), f"{path}.py"]
-    return baselines.started(words, case.options(heaps).arguments(find_chapter(case.program)))
 
 
 def interpreter(implementation: str) -> list[str]:
@@ -159,23 +87,3 @@ def build_of(*paths: Path) -> str:
             if file.is_file() and "__pycache__" not in file.parts:
                 digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
-
-
-# ---- Times ----
-
-
-def take_timeline(lab: Lab, case: Case, heaps: int = 24) -> Timeline:
-    """Have the loop of a case's program say when it did what."""
-    with lab.limited(case.link) if case.link is not None else contextlib.nullcontext():
-        found = record(
-            lab.run,
-            (lab.address, lab.port),
-            pipelined=case.program == "tut_5_send_pipeline",
-            random=case.random or case.program == "tut_4_send_perf",
-            heaps=heaps,
-            heap_size=case.heap_size,
-            packet_size=case.packet_size,
-            cores=case.options().cores,
-            timeout=TIMEOUT_S,
-        )
-    return replace(found, case=case.name, variant=case.different)

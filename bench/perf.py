@@ -5,6 +5,7 @@ It does not know what a function is part of.
 """
 
 import dataclasses
+import functools
 import re
 import shutil
 import subprocess
@@ -53,18 +54,20 @@ class Look:
     frames: tuple[Frame, ...]  # from the innermost function outwards
 
 
-def require_perf() -> None:
-    """Check that perf is there, and may look at the kernel."""
+@functools.cache
+def missing() -> str | None:
+    """Say why there is nothing to look with; None where perf is there, and may see the kernel."""
     if shutil.which("perf") is None:
-        raise ProgramError(f"perf is missing: {_INSTALL}")
+        return f"perf is missing: {_INSTALL}"
     with tempfile.TemporaryDirectory() as folder:
         # Asked for the kernel alone, it does not fall back on what it may see.
         only_kernel = ["-e", "cpu-clock:k", "-o", f"{folder}/data", "--", "true"]
         done = _perf("record", "-q", *only_kernel)
     if "not found for kernel" in done.stderr:  # what some distributions install as perf
-        raise ProgramError(f"perf is there, but not the one for this kernel: {_INSTALL}")
+        return f"perf is there, but not the one for this kernel: {_INSTALL}"
     if done.returncode != 0 or not _has_kernel_names():
-        raise ProgramError(f"perf may not look at the kernel here: {_ALLOW}")
+        return f"perf may not look at the kernel here: {_ALLOW}"
+    return None
 
 
 def _has_kernel_names() -> bool:

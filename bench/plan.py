@@ -7,41 +7,28 @@ import fcntl
 import importlib.metadata
 import importlib.util
 import os
-import statistics
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import spead_tutorial
-from bench import lateness, losing, receivers
-from bench.peers import (
-    TIMEOUT_S,
-    Installations,
-    build_key,
-    build_of,
-    builds,
-    launch,
-    missing,
-    take_timeline,
-)
-from bench.sweeps import LOST, ONE_BY_ONE, RECEIVERS, Size, Sweep
+from bench.peers import build_key, build_of, builds
+from bench.senders import SENDING, Installed
+from bench.sweeps import Sweep
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure import rounds, search
+from spead_tutorial.measure import rounds
 from spead_tutorial.measure.baselines import PEER
-from spead_tutorial.measure.case import WARM_UP, Case, Step, take
+from spead_tutorial.measure.case import Case, Observer, Size, Step
 from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import header
-from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Timeline
+from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Taken
 from spead_tutorial.measure.rounds import left, schedule
 
 SEED = 31
 _START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
-_GUESS = 3e9  # bytes/s, of what has never been measured
-_WARM_UP_BYTES = 1 << 30  # at most
-#: About how many runs a search has, and what each needs besides, in the slower language.
-_RUNS, _RUN_S = 12, 0.3
+_BOTH = True, False  # samples that warm up, and those that count
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -57,12 +44,25 @@ class Plan:
     retry: bool = False  # whether cases are tried again that were given up
 
     def steps(self) -> Iterator[Step]:
-        """Yield all steps in their order: a warm-up of all cases, the rounds, the timelines."""
+        """Yield all steps in their order: a warm-up, the rounds, and what is done once."""
         return schedule(self.cases, self.rounds, SEED)
 
     @property
+    def part(self) -> str:
+        """What the name of its record ends with: nothing where it is of the whole sweep."""
+        return "" if self.shard == "1/1" else f".{self.shard.replace('/', 'of')}"
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """All observers of its cases, each once."""
+        return tuple(dict.fromkeys(case.observer for case in self.cases))
+
+    @property
     def settings(self) -> dict[str, Any]:
-        return {
+        own: dict[str, Any] = {}
+        for observer in self.observers:
+            own |= observer.settings
+        return own | {
             "size": self.size.name,
             "rounds": self.rounds,
             "seed": SEED,
@@ -86,61 +86,50 @@ def plan_of(
     size: Size,
     rounds: int | None = None,
     shard: tuple[int, int] = (1, 1),
-    others: Sequence[str] = (),
+    installations: Mapping[str, Installed] = MappingProxyType({}),
+    *,
+    retry: bool = False,
 ) -> Plan:
     cases = _cases_of(sweep, size, shard)
-    for name in others:
+    for name, installed in installations.items():
         cases += [
-            dataclasses.replace(case, implementation=name)
+            dataclasses.replace(case, implementation=name, observer=installed)
             for case in _cases_of(sweep, size, shard)
             if case.implementation == OURS and _plain(case)
         ]
     part, parts = shard
-    reasons = {
-        case.name: (receivers.missing if case.program in RECEIVERS else missing)(case)
-        for case in cases
-    }
+    found = [(case, case.observer.missing(case)) for case in cases]
     return Plan(
         sweep.name,
         size,
-        tuple(case for case in cases if reasons[case.name] is None),
+        tuple(case for case, reason in found if reason is None),
         size.rounds if rounds is None else rounds,
-        {name: reason for name, reason in reasons.items() if reason is not None},
+        {case.name: reason for case, reason in found if reason is not None},
         f"{part}/{parts}",
+        retry,
     )
 
 
 def _plain(case: Case) -> bool:
     """Whether a case is a program that sends to the lab's device, and nothing else."""
-    special = case.timeline or case.environment or case.listener is not None
-    special = special or bool(case.pinned) or case.link is not None or case.program in RECEIVERS
-    return not special and find_chapter(case.program).takes_destination
+    special = bool(case.environment or case.pinned) or (case.listener, case.link) != (None, None)
+    plain = case.observer is SENDING and not special
+    return plain and find_chapter(case.program).takes_destination
 
 
-# ---- How much, and how long ----
-
-
-def _heaps(case: Case, size: Size, known: Sample | None) -> int:
-    """How many heaps a sample sends: what lasts long enough at the rate of one before it."""
-    if case.search:
-        return search.heaps_of_a_run(case.heap_size, search.START, size.most_bytes)
-    if case.heaps is not None:
-        return case.heaps if known is not None else max(1, case.heaps // WARM_UP)
-    n_bytes: float = min(size.most_bytes // WARM_UP, _WARM_UP_BYTES)
-    if case.program == "tut_2_send":
-        return find_chapter(case.program).heaps
-    if case.random or case.program == "tut_4_send_perf":
-        n_bytes /= WARM_UP  # random numbers: one knows that they are slow
-    if known is not None and known.rate is not None:
-        n_bytes = min(size.most_bytes, known.rate * size.longest_s)
-    return max(2, int(n_bytes) // case.heap_size)
+# ---- How long ----
 
 
 def estimate(plan: Plan, begun: Recording | None, known: Recording | None) -> float:
     """Estimate how many seconds a plan takes."""
     like = {**_with_rates(known), **_with_rates(begun)}
-    steps = left(plan.steps(), begun, retry=plan.retry)
-    return sum(_START_S + _lasts(step, plan.size, like) for step in steps)
+    return sum(
+        _START_S
+        + step.case.observer.lasts(
+            step, plan.size, *(like.get((step.case.name, is_warm_up), []) for is_warm_up in _BOTH)
+        )
+        for step in left(plan.steps(), begun, retry=plan.retry)
+    )
 
 
 #: Samples that warmed a case up, or that count, by its name and whether they warm up.
@@ -153,25 +142,6 @@ def _with_rates(recording: Recording | None) -> _Like:
         if sample.rate is not None:
             found.setdefault((sample.case, sample.warm_up), []).append(sample)
     return found
-
-
-def _lasts(step: Step, size: Size, like: _Like) -> float:
-    """Estimate how many seconds a sample lasts: what it would send, at the rate it had before."""
-    case, name = step.case, step.case.name
-    if case.timeline:
-        return 0.0
-    mine = like.get((name, step.warm_up and not case.search)) or like.get((name, False)) or []
-    rates = [search.offered(one) if case.search else one.rate or _GUESS for one in mine]
-    rate = statistics.median(rates) if rates else _GUESS
-    if case.search:
-        heaps = search.heaps_of_a_run(case.heap_size, rate, size.most_bytes)
-        return _RUNS * (_RUN_S + heaps * case.heap_size / rate)
-    before = [*like.get((name, True), ()), *like.get((name, False), ())]
-    if not before and not step.warm_up:
-        return min(size.most_bytes / rate, size.longest_s)
-    fastest = max(before, key=lambda one: one.rate or 0, default=None)
-    heaps = _heaps(case, size, None if step.warm_up else fastest)
-    return heaps * case.heap_size / rate
 
 
 # ---- One sample at a time on a machine, whoever measures, and in whatever folder ----
@@ -199,42 +169,20 @@ def alone(folder: Path = SHARED) -> Iterator[None]:
 def measure(
     plan: Plan,
     path: Path,
-    installations: Installations,
     show: Callable[[Sequence[Step]], Iterator[Step]],
     say: Callable[[str], None],
 ) -> Recording:
-    """Take all samples of a plan that a record does not hold yet."""
-    with _lab(plan) as lab:
-        place = Device(lab)
+    """Have all steps of a plan observed that a record does not hold yet."""
+    receives = any(observer.receives for observer in plan.observers)
+    with receiving_lab() if receives else Lab() as lab:
 
-        def take_step(step: Step, known: Sample | None) -> Sample | Timeline | Iterable[Sample]:
-            if step.case.search:
-                return receivers.look(lab, step, known, plan.size)
-            if step.case.timeline:
-                return take_timeline(lab, step.case)
-            heaps = _heaps(step.case, plan.size, known)
-            if step.case.program == LOST:
-                return losing.take(lab, step, heaps)
-            if ONE_BY_ONE in step.case.words:
-                return lateness.take(lab, step, heaps)
-            if step.case.program in RECEIVERS:
-                return receivers.take(lab, step, heaps)
-            return take(
-                place,
-                step,
-                heaps,
-                launch=launch(step.case, heaps, installations),
-                timeout=TIMEOUT_S,
-            )
-
-        def take_in_turn(step: Step, known: Sample | None) -> Iterator[Sample | Timeline]:
+        def observe(step: Step, known: Sample | None) -> Iterator[Taken]:
             with alone():
-                result = take_step(step, known)
-                yield from (result,) if isinstance(result, Sample | Timeline) else result
+                yield from step.case.observer.observe(lab, plan.size, step, known)
 
         return rounds.measure(
             plan.steps(),
-            take_in_turn,
+            observe,
             _header(plan, lab),
             path=path,
             retry=plan.retry,
@@ -243,22 +191,14 @@ def measure(
         )
 
 
-def _receives(plan: Plan) -> bool:
-    return any(case.program in RECEIVERS for case in plan.cases)
-
-
-def _lab(plan: Plan) -> Lab:
-    return receiving_lab() if _receives(plan) else Lab()
-
-
 def _header(plan: Plan, lab: Lab) -> Header:
     """Return what a record says of where its samples were taken, and with what."""
-    where, software = Device(lab).facts(), versions()
-    if _receives(plan):
-        where, software = receivers.facts(lab), software | receivers.versions()
-    if any(case.program == LOST for case in plan.cases):
-        where |= {"kind": lab.kind, "mtu": lab.mtu}
-    return header(plan.sweep, where, plan.settings, software)
+    facts: dict[str, Any] = {}
+    software = versions()
+    for observer in plan.observers:
+        facts |= observer.facts(lab)
+        software |= observer.versions()
+    return header(plan.sweep, facts, plan.settings, software)
 
 
 def versions() -> dict[str, str | None]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Receivers, measured: `blast` sends, a program receives, and each has a core of its own.
+"""Observers of receivers: `blast` sends, a program receives, and each has a core of its own.
 
 All that is of the lab is two sockets: one to send through, and one that is bound, to receive from.
 The programs are given them, and so the sender can see what the receiver's socket holds. It fills
@@ -22,31 +22,45 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from bench.peers import (
     PACKAGE,
     PEER_PROGRAMS,
+    PEERS,
     TIMEOUT_S,
     build_key,
     build_of,
     interpreter,
     missing_peer,
 )
-from bench.sweeps import ALONE, BARE, LOST, ONE_CORE, PEERS, SPOILT, TURNS, Size
+from spead_tutorial.chapters import catalogue
 from spead_tutorial.chapters.catalogue import Receiver, find_chapter, find_receiver
 from spead_tutorial.lab import Lab, probe
 from spead_tutorial.measure import delivery, search
 from spead_tutorial.measure.baselines import CEILING
-from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.case import Case, Observer, Size, Step, take_received
 from spead_tutorial.measure.delivery import deliver, listening
 from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, program
 from spead_tutorial.measure.records import OURS, Received, Sample
 from spead_tutorial.measure.running import Listening, Running
 
+#: Programs that do nothing but receive, of ours, the peer's and the bare loop: heaps one by one,
+#: and in chunks; and one that receives what is lost on purpose.
+ALONE = ("receive", "receive_chunks")
+LOST = "receive_lost"
+#: All that receive, those of the chapters, too.
+RECEIVERS = (*ALONE, LOST, *(one.name for one in catalogue.RECEIVERS))
+#: Words of variants: the socket is filled while the receiver is stopped, and then emptied; some of
+#: the packets are lost, and some come in another order; threads of several sockets share a core;
+#: each heap is sent when the result of the one before is there.
+TURNS, SPOILT, ONE_CORE, ONE_BY_ONE = "in turns", "spoilt", "one core", "one by one"
+#: What the bare loop is called, that belongs to the first.
+_BARE = "receive_bare"
 _PROGRAMS = Path(__file__).resolve().parent / "peer"
 _BIN = PACKAGE / "bin"
 #: Bytes of the receiver's socket; the kernel gives twice that, where it allows it. What is in it
@@ -55,19 +69,28 @@ _BUFFER, _BUFFER_FOR_TURNS = 1 << 21, 1 << 22
 #: Heaps that warm a receiver up make up this, and are as many as some.
 _WARM_UP_BYTES, _FEWEST_WARM_UP = 1 << 24, 4
 _DRAIN_S = 5.0
+#: About how many runs a search has, and what each needs besides, in the slower language.
+_RUNS, _RUN_S = 12, 0.3
 _LONG_S = 3600.0  # for a case that says how many heaps, which may be millions
 _LOOPBACK, _LOOPBACK_MTU = "127.0.0.1", 65536
 #: After so much silence chapters' programs end, should the end of the stream be lost: of those that
 #: are measured as one runs them, and of all others.
 _POOL_SILENCE_S, _SILENCE_S = "1", "2"
-#: What the words of a case's variant are to a receiver. One like "2 GB/s" is for the sender.
-_FLAGS = {
+#: What the words of a variant are to the receiver's program: a flag, which gets the number that
+#: stands at N. Those of None are for who starts it.
+_WORDS = {
     "no GRO": "--no-gro",
     "no copy": "--no-copy",
     "no pool": "--no-pool",
     "no thread": "--no-thread",
     "checked": "--check",
+    "full ring drops": "--drop-when-full",
+    "ring of N": "-r",
+    "pool of N": "-b",
+    "N ms a heap": "--sleep-ms",
     SPOILT: "--out-of-order",
+    **dict.fromkeys(("veth", TURNS, ONE_CORE, ONE_BY_ONE)),
+    **dict.fromkeys(("N GB/s", "N % lost", "bursts of N KiB", "buffer of N KiB")),
 }
 #: What is done to packets that are spoilt: some are lost, some come after the next one.
 _SPOIL = ("--lose", "1009", "--swap", "997")
@@ -109,41 +132,7 @@ def _has_veth() -> bool:
     return "veth" in probe().kinds
 
 
-def facts(lab: Lab) -> dict[str, Any]:
-    return {"kind": "loopback", "rootless": lab.rootless, "mtu": _LOOPBACK_MTU}
-
-
-def versions() -> dict[str, str | None]:
-    """Return what a record says of the programs, besides what every record does."""
-    bare = [_BIN / name for name in ("blast", BARE)]
-    drivers = sorted(_PROGRAMS.glob("receive*.*"))
-    peers = sorted(PEER_PROGRAMS.glob("*")) if PEER_PROGRAMS.is_dir() else []
-    return {build_key("receivers"): build_of(*bare, *drivers, *peers)}
-
-
 # ---- What is started ----
-
-
-def missing(case: Case) -> str | None:
-    """Say why a case of a receiver cannot run here; None where it can."""
-    if a_core_each() == (None, None):
-        return "there are no two cores, one for each side"
-    is_chapter = find_receiver(case.program) is not None
-    needs_veth = "veth" in case.words or case.program == LOST or (is_chapter and not case.search)
-    if needs_veth and not _has_veth():
-        return "there can be no veth pair"
-    if is_chapter:
-        try:
-            program(case.program, case.language)
-        except ProgramError as error:
-            return str(error)
-        return None
-    if (reason := missing_peer(case.implementation)) is not None:
-        return reason
-    if not _program(case).is_file():
-        made_by = "make peer" if case.implementation in PEERS else "pip install ."
-        return f"{_program(case).name} has not been built: {made_by}"
-    return None
 
 
 def _program(case: Case) -> Path:
@@ -151,7 +140,7 @@ def _program(case: Case) -> Path:
         return _PROGRAMS / f"{ALONE[0] if case.program == LOST else case.program}.py"
     if case.implementation in PEERS:
         return PEER_PROGRAMS / case.program
-    return _BIN / (BARE if case.implementation == CEILING else case.program)
+    return _BIN / (_BARE if case.implementation == CEILING else case.program)
 
 
 def _words(case: Case) -> list[str]:
@@ -162,16 +151,34 @@ def _words(case: Case) -> list[str]:
     return [*interpreter(case.implementation), str(_program(case)), library]
 
 
-def _number(case: Case, word: str) -> str | None:
+def _told(case: Case) -> dict[str, tuple[str, ...]]:
+    """Return the words of a case's variant as `_WORDS` has them, each with its number, if any."""
+    found: dict[str, tuple[str, ...]] = {}
+    for word in case.words:
+        matches = {one: re.fullmatch(one.replace("N", "([0-9.]+)"), word) for one in _WORDS}
+        known = {one: match.groups() for one, match in matches.items() if match is not None}
+        if not known:
+            raise ValueError(f"{word!r} means nothing to a receiver")
+        found |= known
+    return found
+
+
+def number(case: Case, word: str) -> float | None:
     """Return the number in a word of a case's variant; None where it has no such word."""
-    found = (re.fullmatch(word.replace("N", "([0-9.]+)"), one) for one in case.words)
-    return next((one[1] for one in found if one), None)
+    numbers = _told(case).get(word)
+    return float(numbers[0]) if numbers else None
+
+
+def flags(case: Case) -> list[str]:
+    """Return what the words of a case's variant are to its program."""
+    pairs = ((_WORDS[word], numbers) for word, numbers in _told(case).items())
+    return [one for flag, numbers in pairs if flag is not None for one in (flag, *numbers)]
 
 
 def rate_of(case: Case) -> float | None:
     """Return the bytes of packets in a second that a case is sent; None where it has a window."""
-    asked = _number(case, "N GB/s")
-    return None if asked is None else float(asked) * 1e9
+    asked = number(case, "N GB/s")
+    return None if asked is None else asked * 1e9
 
 
 def _warm_up(case: Case) -> int:
@@ -179,11 +186,10 @@ def _warm_up(case: Case) -> int:
 
 
 def _receiver(case: Case, ends: Ends) -> list[str]:
-    flags = [_FLAGS[word] for word in case.words if word in _FLAGS]
     sizes = ["-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
     sizes += ["-r", search.waiting(case.heap_size)]
     socket_of_it = ["--socket", str(ends.receiver.fileno())]
-    return [*_words(case), *map(str, sizes), *flags, *socket_of_it]
+    return [*_words(case), *map(str, sizes), *flags(case), *socket_of_it]
 
 
 def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | None) -> list[str]:
@@ -200,25 +206,94 @@ def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | 
     return delivery.blast(case, heaps, *more, rate=rate_of(case), payload=payload)
 
 
-# ---- A sample ----
+# ---- Samples ----
 
 
-def take(lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
-    """Have a case's program receive heaps."""
-    case = step.case
-    receiver = find_receiver(case.program)
-    if receiver is not None and asked is None and TURNS not in case.words:
-        return _take_delivery(lab, step, receiver, heaps)
-    return delivery.take(
-        step,
-        heaps,
-        lambda: _run(lab, case, heaps, asked),
-        (lab.device, lab.kind) if "veth" in case.words else ("lo", "loopback"),
-        chapter=receiver.number if receiver else 0,
-        asked=asked,
-        warm_up=_warm_up(case),
-        lossless=asked is None and rate_of(case) is None and SPOILT not in case.words,
-    )
+class Receiving(Observer):
+    """What a program receives of `blast`, which loses nothing, or keeps a rate."""
+
+    receives = True
+
+    def missing(self, case: Case) -> str | None:
+        """Say why a case of a receiver cannot run here; None where it can."""
+        if a_core_each() == (None, None):
+            return "there are no two cores, one for each side"
+        if self.needs_veth(case) and not _has_veth():
+            return "there can be no veth pair"
+        if find_receiver(case.program) is not None:
+            try:
+                program(case.program, case.language)
+            except ProgramError as error:
+                return str(error)
+            return None
+        if (reason := missing_peer(case.implementation)) is not None:
+            return reason
+        if not _program(case).is_file():
+            made_by = "make peer" if case.implementation in PEERS else "pip install ."
+            return f"{_program(case).name} has not been built: {made_by}"
+        return None
+
+    def needs_veth(self, case: Case) -> bool:
+        return "veth" in case.words
+
+    def facts(self, lab: Lab) -> dict[str, Any]:
+        return {"kind": "loopback", "rootless": lab.rootless, "mtu": _LOOPBACK_MTU}
+
+    def versions(self) -> dict[str, str | None]:
+        bare = [_BIN / name for name in ("blast", _BARE)]
+        drivers = sorted(_PROGRAMS.glob("receive*.*"))
+        peers = sorted(PEER_PROGRAMS.glob("*")) if PEER_PROGRAMS.is_dir() else []
+        return {build_key("receivers"): build_of(*bare, *drivers, *peers)}
+
+    def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Received]:
+        yield self.take(lab, step, self.heaps(step.case, size, known))
+
+    def take(self, lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
+        """Have a case's program receive heaps, and see what becomes of them."""
+        case = step.case
+        receiver = find_receiver(case.program)
+        return delivery.take(
+            step,
+            heaps,
+            lambda: _run(lab, case, heaps, asked),
+            (lab.device, lab.kind) if "veth" in case.words else ("lo", "loopback"),
+            chapter=receiver.number if receiver else 0,
+            asked=asked,
+            warm_up=_warm_up(case),
+            lossless=asked is None and rate_of(case) is None and SPOILT not in case.words,
+        )
+
+
+class Searching(Receiving):
+    """The highest rate at which a program loses nothing: each run is sent to at a rate."""
+
+    def heaps(self, case: Case, size: Size, known: Sample | None) -> int:
+        return search.heaps_of_a_run(case.heap_size, search.START, size.most_bytes)
+
+    def lasts(
+        self, step: Step, size: Size, warm_ups: Sequence[Sample], counted: Sequence[Sample]
+    ) -> float:
+        rate = median(list(map(search.offered, counted)) or [search.START])
+        heaps = search.heaps_of_a_run(step.case.heap_size, rate, size.most_bytes)
+        return _RUNS * (_RUN_S + heaps * step.case.heap_size / rate)
+
+    def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Received]:
+        run = functools.partial(self.take, lab, step)
+        return search.look(run, step, known, size.most_bytes)
+
+
+class Delivering(Receiving):
+    """What arrives of chapter 8's program in another, as one runs both."""
+
+    def needs_veth(self, case: Case) -> bool:
+        return True
+
+    def take(self, lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
+        receiver = find_receiver(step.case.program)
+        assert receiver is not None
+        observed = functools.partial(_delivered, lab, step.case, receiver, heaps)
+        way = lab.device, lab.kind
+        return take_received(step, heaps, receiver.number, way, observed)
 
 
 def _run(lab: Lab, case: Case, heaps: int, asked: float | None) -> tuple[Done, Done]:
@@ -246,7 +321,7 @@ def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listeni
             yield chapter, Ends(*first, tuple(more))
         return
     buffer = _BUFFER_FOR_TURNS if TURNS in case.words else _BUFFER
-    buffer = search.BUFFER if case.search else buffer
+    buffer = search.BUFFER if isinstance(case.observer, Searching) else buffer
     with (
         connected(lab, buffer, veth="veth" in case.words) as ends,
         Listening(ends.start, case.program, _receiver(case, ends), core=core) as process,
@@ -330,36 +405,32 @@ def _wait_until_stopped(pid: int) -> None:
         time.sleep(0)  # Z: it has ended
 
 
-def look(lab: Lab, step: Step, warm_up: Sample | None, size: Size) -> Iterator[Received]:
-    """Look for the highest rate at which a case's program loses nothing."""
-    return search.look(functools.partial(take, lab, step), step, warm_up, size.most_bytes)
+# ---- Chapter 9's program beside chapter 8's, as one runs them ----
 
 
-# ---- A sample of chapter 9's, as one runs it ----
-
-
-def _take_delivery(lab: Lab, step: Step, receiver: Receiver, heaps: int) -> Received:
+def _delivered(
+    lab: Lab, case: Case, receiver: Receiver, heaps: int
+) -> tuple[dict[str, Any], str | None]:
     """Have chapter 8's program send heaps to another, and see what of them arrives."""
-    case, begun = step.case, Begun(step)
     options = ProgramOptions(heaps, case.heap_size, case.packet_size)
-    buffers = _number(case, "pool of N")
     done = deliver(
         lab, receiver, find_chapter("8"), (case.language, "c"), options,
-        to_receiver=["-t", _POOL_SILENCE_S, *(["-b", buffers] if buffers else [])],
-        as_json=True, bits_per_s=case.link,
+        to_receiver=["-t", _POOL_SILENCE_S, *flags(case)], as_json=True, bits_per_s=case.link,
     )  # fmt: skip
     wrong = delivery.failure(done.sent, done.received)
     if wrong is None and done.accounting is not None and not done.accounting.ok:
         wrong = done.accounting.text
-    measured: dict[str, Any] = {}
     received, sent = done.received.said, done.sent.said
-    if received and sent:
-        measured = {name: sent[name] for name in delivery.OF_SENDER}
-        measured |= {name: received[name] for name in _OF_POOL}
-        measured |= {
-            "payload_bytes": received["heaps_complete"] * case.heap_size,
-            "received_packets": received["socket_datagrams"],
-            "received_dropped": sent["packets"] - received["socket_datagrams"],
-            "received_heaps": received["heaps_complete"],
-        }
-    return begun.received(heaps, receiver.number, (lab.device, lab.kind), wrong, measured)
+    if not (received and sent):
+        return {}, wrong
+    measured = {name: sent[name] for name in delivery.OF_SENDER}
+    measured |= {name: received[name] for name in _OF_POOL}
+    return measured | {
+        "payload_bytes": received["heaps_complete"] * case.heap_size,
+        "received_packets": received["socket_datagrams"],
+        "received_dropped": sent["packets"] - received["socket_datagrams"],
+        "received_heaps": received["heaps_complete"],
+    }, wrong
+
+
+RECEIVING, SEARCHING, DELIVERING = Receiving(), Searching(), Delivering()

@@ -1,22 +1,26 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When the packets of chapters 4 and 5 leave: each message's time, as the kernel has it."""
 
-import itertools
 import socket
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+from typing import ClassVar
 
 from msgspec.structs import replace
 
 from bench.peers import TIMEOUT_S
+from bench.senders import SENDING
+from bench.tables import grouped, medians
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.lab.ring import Message, PacketRing
 from spead_tutorial.ledger import Gap, first_complaint
+from spead_tutorial.measure.analysis import burst, silence
+from spead_tutorial.measure.case import Case, Observer, Size, Step
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, run
-from spead_tutorial.measure.records import Spacing
+from spead_tutorial.measure.records import Recording, Sample, Spacing, joined
 
 #: Heaps of a run; and those that count: before them memory is new and threads sleep.
 HEAPS = 24
@@ -25,15 +29,7 @@ STEADY = range(8, 24)
 _HEADERS = 20 + 8
 #: Of a ring, which has room for more packets than a run has, were each a message.
 _MIB = 8
-#: What the variant is called in which the device sends no faster than that.
-LINK, LINK_BITS_PER_S = "link of 10 Gb/s", 10**10
-#: Programs, and whether their samples are random: in turns, and overlapped.
-RUNS = (
-    ("tut_4_send_perf", True),
-    ("tut_5_send_pipeline", True),
-    ("tut_4_send_constant", False),
-    ("tut_5_send_pipeline", False),
-)
+_LASTS_S = 0.5
 
 
 class Capture(PacketRing):
@@ -50,54 +46,79 @@ class Capture(PacketRing):
         return super().messages()
 
 
-def spacings(number: int, variants: Iterable[str]) -> list[Spacing]:
-    """Return what the round of some number has: the threads are pinned where there are cores."""
-    cores = tuple(map(int, filter(None, (two_cores() or "").split(","))))
-    runs = []
-    for (name, is_random), variant in itertools.product(RUNS, variants):
-        chapter = find_chapter(name)
-        sizes = chapter.heap_size, chapter.packet_size
-        runs.append(Spacing(name, "python", is_random, variant, number, *sizes, cores))
-    return runs
+class Spacings(Observer):
+    """When each message leaves; the program's threads are pinned where there are cores."""
+
+    warms_up = False
+    settings: ClassVar = {"heaps": HEAPS, "first": STEADY[0]}
+
+    def missing(self, case: Case) -> str | None:
+        return SENDING.missing(case)
+
+    def lasts(self, *_: object) -> float:
+        return _LASTS_S
+
+    def asked(self, step: Step) -> Spacing:
+        case, cores = step.case, tuple(map(int, filter(None, (two_cores() or "").split(","))))
+        what = case.program, case.language, case.random, case.different, step.number
+        return Spacing(*what, case.heap_size, case.packet_size, cores)
+
+    def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Spacing]:
+        asked, chapter = self.asked(step), find_chapter(step.case.program)
+        options = ProgramOptions(
+            heaps=HEAPS,
+            random=asked.random and "r" in chapter.accepted,
+            cores=",".join(map(str, asked.cores)) or None,
+        )
+        place: Place = Device(lab)
+        if step.case.link is not None:
+            place = place.limited(step.case.link)
+        with Capture(lab) as capture:
+            done = run(place, chapter, asked.language, options, timeout=TIMEOUT_S)
+            messages = list(capture.messages())
+        counted = done.evidence.counted
+        if done.failure is not None or counted is None:
+            raise ProgramError(done.failure or "spacing: nothing was counted")
+        noted = sum(one.n_bytes + counted.link_header for one in messages)
+        wrong = first_complaint((
+            Gap("in the capture", counted.packets, len(messages), unit="message"),
+            Gap("in the capture", counted.bytes, noted, unit="byte"),
+        ))  # fmt: skip
+        if wrong is not None:
+            raise ProgramError(f"spacing: {wrong}")
+        first = _heap_count(messages[0])
+        steady = [one for one in messages if _heap_count(one) - first in STEADY]
+        time_ns = tuple(one.time_ns - steady[0].time_ns for one in steady)
+        if any(after < before for before, after in pairwise(time_ns)):
+            raise ProgramError("spacing: time went backwards: the clock was set meanwhile")
+        return [
+            replace(
+                asked,
+                heaps=tuple(_heap_count(one) - first for one in steady),
+                time_ns=time_ns,
+                message_bytes=tuple(one.n_bytes - _HEADERS for one in steady),
+            )
+        ]
+
+    def table(self, recording: Recording) -> str:
+        return grouped(
+            recording.spacings,
+            _name,
+            [("messages of", _name)],
+            lambda ends: [
+                *medians(("silent us", ends), lambda one: silence(one) / 1e3),
+                *medians(("burst KiB", ends), lambda one: burst(one) / 1024),
+            ],
+        )
 
 
-def take_spacing(lab: Lab, asked: Spacing) -> Spacing:
-    """Run a program that sends to the lab's device, and note what the device gets."""
-    chapter = find_chapter(asked.program)
-    options = ProgramOptions(
-        heaps=HEAPS,
-        random=asked.random and "r" in chapter.accepted,
-        cores=",".join(map(str, asked.cores)) or None,
-    )
-    place: Place = Device(lab)
-    if asked.variant == LINK:
-        place = place.limited(LINK_BITS_PER_S)
-    with Capture(lab) as capture:
-        done = run(place, chapter, asked.language, options, timeout=TIMEOUT_S)
-        messages = list(capture.messages())
-    counted = done.evidence.counted
-    if done.failure is not None or counted is None:
-        raise ProgramError(done.failure or "spacing: nothing was counted")
-    noted = sum(one.n_bytes + counted.link_header for one in messages)
-    wrong = first_complaint((
-        Gap("in the capture", counted.packets, len(messages), unit="message"),
-        Gap("in the capture", counted.bytes, noted, unit="byte"),
-    ))  # fmt: skip
-    if wrong is not None:
-        raise ProgramError(f"spacing: {wrong}")
-    first = _heap_count(messages[0])
-    steady = [one for one in messages if _heap_count(one) - first in STEADY]
-    time_ns = tuple(one.time_ns - steady[0].time_ns for one in steady)
-    if any(after < before for before, after in pairwise(time_ns)):
-        raise ProgramError("spacing: time went backwards: the clock was set meanwhile")
-    return replace(
-        asked,
-        heaps=tuple(_heap_count(one) - first for one in steady),
-        time_ns=time_ns,
-        message_bytes=tuple(one.n_bytes - _HEADERS for one in steady),
-    )
+def _name(one: Spacing) -> str:
+    return joined(f"{one.program} {'random' if one.random else 'fill'}", one.variant)
 
 
 def _heap_count(message: Message) -> int:
     """Return what the first item pointer says of a message's first packet."""
     return int.from_bytes(message.head[_HEADERS + 11 : _HEADERS + 16])
+
+
+SPACINGS = Spacings()

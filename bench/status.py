@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from statistics import median
 
+from bench.sweeps import find_sweep
 from spead_tutorial.measure import search
 from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
 from spead_tutorial.measure.records import Recording, Sample, Sent, Series
@@ -53,7 +54,28 @@ def _marks(row: Row) -> str:
     return " ".join(mark for mark, is_so in marks.items() if is_so)
 
 
+def tables(recording: Recording) -> str:
+    """Write what there is of samples, and of what else was observed."""
+    try:
+        cases = find_sweep(recording.header.experiment).cases
+    except ValueError:  # a tour, or what a notebook measured
+        cases = ()
+    observers = dict.fromkeys(case.observer for case in cases)
+    own = [observer.table(recording) for observer in observers]
+    samples = [table(recording)] if recording.samples or not any(own) else []
+    return "\n\n".join([*samples, *filter(None, own)])
+
+
+def failures(recording: Recording) -> set[str]:
+    """Return why something has no rate, or is not known."""
+    found = {row.failure for row in rows(recording)}
+    others = (one for one in recording.taken if not isinstance(one, Sample))
+    found |= {getattr(one, "failure", None) for one in others}
+    return set(filter(None, found))
+
+
 def table(recording: Recording) -> str:
+    """Write what samples came to, a line for each case."""
     stopped = given_up(recording.samples, recording.superseded)
     found = sorted(
         rows(recording),
@@ -121,7 +143,7 @@ def advice(recording: Recording) -> list[str]:
             f"{len(recording.superseded)} samples failed and were repeated: the later ones count"
         )
     fewest = min((len(row.samples) for row in all_rows), default=0)
-    if fewest < ROUNDS_FOR_A_CLAIM:
+    if all_rows and fewest < ROUNDS_FOR_A_CLAIM:
         notes.append(
             f"{fewest} rounds: fewer than {ROUNDS_FOR_A_CLAIM} make no claim (--rounds"
             f" {ROUNDS_FOR_A_CLAIM})"

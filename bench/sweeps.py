@@ -10,46 +10,35 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from bench.lateness import LATENESS
+from bench.losing import LOSING
+from bench.memory import FLAT_MEMORY
+from bench.peers import PEER_FROM_SOURCE, PEERS
+from bench.receivers import (
+    ALONE,
+    DELIVERING,
+    LOST,
+    ONE_BY_ONE,
+    ONE_CORE,
+    RECEIVING,
+    SEARCHING,
+    SPOILT,
+    TURNS,
+)
+from bench.senders import SENDING, TIMELINES, Timelines
+from bench.spacing import SPACINGS
+from bench.streams import IDLE_STREAM, KEPT_RATE, NO_THREAD
+from bench.where import STACKS
 from spead_tutorial.chapters import catalogue
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING, PEER
-from spead_tutorial.measure.case import Case
+from spead_tutorial.measure.case import RATE, Case, Observer, Size
 from spead_tutorial.measure.records import OURS, joined
 
-#: The peer as it is installed, and built here, where the compiler sees what the kernel offers.
-PEER_FROM_SOURCE = "spead2-source"
-PEERS = (PEER, PEER_FROM_SOURCE)
-#: Chapter 9's, which `bench.pools` runs, but for searches.
+#: Chapter 9's receiver, which is also measured as one runs it.
 POOL = "tut_9_recv_memory_pool"
-#: One that receives what is lost on purpose: `bench.losing` runs it.
-LOST = "receive_lost"
-#: Programs that do nothing but receive, of ours, the peer's and the bare loop: heaps one by one,
-#: and in chunks.
-ALONE = ("receive", "receive_chunks")
-#: All that receive, those of the chapters, too: `bench.receivers` runs them.
-RECEIVERS = (*ALONE, LOST, *(one.name for one in catalogue.RECEIVERS))
-#: A variant of theirs: the socket is filled while the receiver is stopped, and then emptied.
-TURNS = "in turns"
-#: And another: some of the packets are lost, and some come in another order.
-SPOILT = "spoilt"
-#: And another: each heap is sent when the result of the one before is there, by `bench.lateness`.
-ONE_BY_ONE = "one by one"
-#: And another, of one that has several sockets: their threads share a core.
-ONE_CORE = "one core"
-#: What the bare loop is called, that belongs to the first.
-BARE = "receive_bare"
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Size:
-    """How thorough a run is."""
-
-    name: str  # `"quick"`, `"full"` or `"tiny"` (for tests)
-    rounds: int  # rounds that count, where nobody says otherwise
-    longest_s: float  # seconds that a sample lasts, but for what its warm-up did not foretell
-    most_bytes: int  # bytes of payload that it sends at most
 
 
 SIZES = {
@@ -96,9 +85,18 @@ def _sweep(
     *groups: Iterable[Case],
     quick: Callable[[Case], bool] | None = None,
     chapters: tuple[str, ...] = (),
+    observer: Observer = SENDING,
 ) -> Sweep:
-    cases = tuple(dict.fromkeys(itertools.chain(*groups)))
-    return Sweep(name, about, cases, tuple(filter(quick, cases)) if quick else cases, chapters)
+    """Make a sweep, whose cases are observed by their own observer, or by that of all others."""
+    found = tuple(dict.fromkeys(itertools.chain(*groups)))
+    cases, few = (
+        tuple(
+            dataclasses.replace(case, observer=observer) if case.observer is RATE else case
+            for case in some
+        )
+        for some in (found, filter(quick, found) if quick else found)
+    )
+    return Sweep(name, about, cases, few, chapters)
 
 
 def _heaps_of(*sizes: int) -> Callable[[Case], bool]:
@@ -184,8 +182,8 @@ def _pipeline() -> Sweep:
         changed(compared, pinned="one core"),
         changed(compared, link=_LINK_BITS_PER_S),
         changed(is_random, link=_SLOW_LINK_BITS_PER_S, heap_size=4 * MIB),
-        changed(watched, timeline=True),
-        changed(constant, timeline=True, link=_LINK_BITS_PER_S),
+        changed(watched, observer=TIMELINES),
+        changed(constant, observer=TIMELINES, link=_LINK_BITS_PER_S),
     )
 
 
@@ -266,6 +264,7 @@ def _receiving() -> Sweep:
         cross(_CHUNKING, [KIB], "", TURNS),
         cross(_RECEIVING, (64 * KIB, MIB), "veth", f"veth, {TURNS}"),
         cross([(CEILING, "c", "receive")], [MIB], f"no GRO, {TURNS}", f"no copy, {TURNS}"),
+        observer=RECEIVING,
     )
 
 
@@ -289,6 +288,7 @@ def _unthreaded() -> Sweep:
             for sizes, turns in ((alone, TURNS), (beside, ""))
         ),
         quick=_heaps_of(MIB),
+        observer=RECEIVING,
     )
 
 
@@ -305,7 +305,7 @@ def _lossless() -> Sweep:
 
     def cases(*points: tuple[int, int]) -> list[Case]:
         return [
-            Case(*who, *point, search=True)
+            Case(*who, *point)
             for point in points
             for who in (
                 *_ours(
@@ -323,25 +323,28 @@ def _lossless() -> Sweep:
         "receive-lossless",
         "the highest rate at which receivers lose nothing",
         cases((MIB, 9000)),
-        _cross(_RECEIVING, search=[True]),
+        _cross(_RECEIVING),
         cases((64 * KIB, 9000), (_LARGE, 9000), (MIB, 1472)),
         quick=lambda case: case.point == (MIB, 9000) and case.implementation != PEER,
+        observer=SEARCHING,
     )
 
 
 def _pools() -> Sweep:
     """New memory and a pool's, of a receiver alone and of chapter 9's, which may lose heaps."""
+    alone = (TURNS, f"no pool, {TURNS}")
     sizes, large = (64 * KIB, 256 * KIB, MIB, 16 * MIB, 64 * MIB), 64 * MIB
     link = 4 * 10**9  # both of its programs keep up with it
     buffers = [f"pool of {n}" for n in (0, 3, 4, 5, 6, 7)]
     return _sweep(
         "receive-pool",
         "pools of memory for heaps, and heaps of 64 MiB over a link",
-        _cross(_ours("receive"), heap_size=sizes, variant=(TURNS, f"no pool, {TURNS}")),
+        _cross(_ours("receive"), heap_size=sizes, variant=alone, observer=[RECEIVING]),
         _cross(_ours(POOL), heap_size=[large], heaps=[20], variant=("", buffers[0]), link=[link]),
         _cross(_ours(POOL), heap_size=[large], heaps=[20]),
         _cross(_ours(POOL), heap_size=[MIB], heaps=[1000], variant=buffers),
         quick=_heaps_of(64 * KIB, MIB, large),
+        observer=DELIVERING,
     )
 
 
@@ -359,20 +362,23 @@ def _hot() -> Sweep:
     return _sweep(
         "tut-17",
         "receiving with a thread for the stream, and without",
-        _cross(_ours(*_THREADED), heap_size=sizes, search=[True]),
+        _cross(_ours(*_THREADED), heap_size=sizes, observer=[SEARCHING]),
         _cross(_ours(*_THREADED), heap_size=sizes, variant=[TURNS]),
         _cross(
             _ours(*_THREADED),
             heap_size=sizes,
             variant=[joined("1 GB/s", ONE_BY_ONE)],
             heaps=[200],
+            observer=[LATENESS],
         ),
         _cross(
             [(OURS, "python", LOST)],
             heap_size=[4 * MIB],
             variant=[joined(words, thread) for words in work for thread in threads],
             heaps=[20],
+            observer=[LOSING],
         ),
+        observer=RECEIVING,
     )
 
 
@@ -384,6 +390,50 @@ _LOSSES = (
     "0.2 GB/s, ring of 1, 10 ms a heap",
     "0.2 GB/s, ring of 1, 10 ms a heap, full ring drops",
 )
+
+
+# ---- Sweeps of streams, and of what a program does meanwhile ----
+
+
+def _streams(program: str, heap_size: int, packet_size: int, *words: str) -> list[Case]:
+    """Return streams of each library, and one of ours without a thread."""
+    who = [(OURS, ""), (OURS, NO_THREAD), *((peer, "") for peer in PEERS)]
+    return [
+        Case(one, "python", program, heap_size, packet_size, variant=joined(*words, thread))
+        for one, thread in who
+    ]
+
+
+def _spacing() -> Sweep:
+    """In turns and overlapped, random samples and constant ones, behind a link or not."""
+    programs = (
+        ("tut_4_send_perf", True),
+        ("tut_5_send_pipeline", True),
+        ("tut_4_send_constant", False),
+        ("tut_5_send_pipeline", False),
+    )
+    plain = [
+        Case(OURS, "python", name, MIB, find_chapter(name).packet_size, is_random)
+        for name, is_random in programs
+    ]
+    linked = [dataclasses.replace(case, link=_LINK_BITS_PER_S) for case in plain]
+    about = "when the packets of chapters 4 and 5 leave"
+    return _sweep("spacing", about, plain, linked, observer=SPACINGS)
+
+
+def _where() -> Sweep:
+    """Programs with a thread of the stream's own and without, each also while it is looked at."""
+    sizes = (8 * KIB, MIB)
+    plain = _cross(_ours(_TEN, _THIRTEEN), heap_size=sizes)
+    # Chapter 4's heaps find the stream asleep, each of them.
+    asleep = _cross([(OURS, "python", "tut_4_send_constant")], heap_size=sizes)
+    return _sweep(
+        "where",
+        "the time of a heap, part by part",
+        plain,
+        [dataclasses.replace(case, observer=STACKS) for case in plain],
+        [dataclasses.replace(case, observer=Timelines(200)) for case in asleep],
+    )
 
 
 SWEEPS = (
@@ -517,6 +567,7 @@ SWEEPS = (
             variant=[TURNS],
         ),
         quick=_heaps_of(KIB, 16 * KIB, 256 * KIB),
+        observer=RECEIVING,
     ),
     _sweep(  # as many bytes in small heaps and in very large ones: how many come whole
         "receive-paced",
@@ -528,6 +579,7 @@ SWEEPS = (
             for who in _RECEIVING
             if who[0] in (OURS, PEER_FROM_SOURCE)
         ),
+        observer=RECEIVING,
     ),
     _lossless(),
     _sweep(  # a hundred times as many heaps, spoilt or not: the peak has to be the same
@@ -540,12 +592,14 @@ SWEEPS = (
             variant=("", SPOILT),
             heaps=(10**5, 10**7),
         ),
+        observer=RECEIVING,
     ),
     _pools(),
     _sweep(
         "receive-lost",
         "where packets are lost, each place in its turn",
         _cross([(OURS, "python", LOST)], variant=_LOSSES, heaps=[200]),
+        observer=LOSING,
     ),
     _hot(),
     _sweep(  # a receiver alone, whose sockets were filled before: it has all cores, or one
@@ -563,6 +617,27 @@ SWEEPS = (
             variant=[joined(TURNS, ONE_CORE)],
             streams=[2],
         ),
+        observer=RECEIVING,
+    ),
+    _sweep(
+        "latency",
+        "how long a heap waits on an idle stream",
+        _streams("latency", KIB, 1472),
+        observer=IDLE_STREAM,
+    ),
+    _sweep(
+        "rate",
+        "how evenly streams keep a rate",
+        *(_streams("rate", 64 * KIB, 9000, f"{rate:g} GB/s") for rate in (0.001, 0.1, 1, 3)),
+        observer=KEPT_RATE,
+    ),
+    _spacing(),
+    _where(),
+    _sweep(  # each once, for ten million heaps
+        "flat-memory",
+        "whether memory stays flat however much is sent",
+        _cross([(OURS, "c", _TEN), *_ours(_ELEVEN)], heap_size=[8 * KIB]),
+        observer=FLAT_MEMORY,
     ),
     _sweep(  # every chapter as in the ladder, and two of them at all sizes
         "cpp",

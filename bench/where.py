@@ -1,75 +1,32 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the time of a heap goes: programs looked at while they run, beside runs nobody looks at.
+"""Observer of stacks: where the time of a heap goes, by looks at programs while they run.
 
-The shares are from the former, the CPU time from the latter, so that looking costs nothing in what
-is shown. How long a heap waits to be begun, and a program for the news that it is sent, is no CPU
-time: that is from timelines. A look at a thread is put into a part by its stack, as ``where.toml``
-says.
+The shares are from runs that are looked at, the CPU time from others of the same case and round, so
+that looking costs nothing in what is shown. A look at a thread is put into a part by its stack, as
+``where.toml`` says.
 """
 
-import dataclasses
 import re
 import tempfile
 import tomllib
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import ClassVar
 
-import click
 from msgspec.structs import replace
 
 from bench import perf
-from bench.peers import TIMEOUT_S, take_timeline
 from bench.perf import Frame, Look
-from bench.plan import SEED, versions
-from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from bench.senders import SENDING
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.analysis import OTHER, split_times
-from spead_tutorial.measure.case import Case, Step, take
-from spead_tutorial.measure.machine import header
+from spead_tutorial.measure.case import Case, Observer, Size, Step
 from spead_tutorial.measure.place import Device
-from spead_tutorial.measure.records import OURS, Recording, Split, Writer, locked, read
-from spead_tutorial.measure.rounds import schedule
-from spead_tutorial.results.tables import plain
-from spead_tutorial.results.units import number, percent, size
-from spead_tutorial.tools.progress import Steps
-
-RESULTS = Path("results", "where")
-RECORD = "where.jsonl"
-_FAILED = 1
-_MIB = 1 << 20
-HEAP_SIZES = (8 << 10, _MIB)
-#: With a thread of the stream's own, and without.
-PROGRAMS = tuple(find_chapter(number).name for number in ("10", "13"))
-CASES = tuple(
-    Case(OURS, language, program, heap_size)
-    for heap_size in HEAP_SIZES
-    for program in PROGRAMS
-    for language in MEASURED
-)
-#: Chapter 4's heaps find the stream asleep, each of them.
-TIMELINES = tuple(
-    Case(OURS, "python", "tut_4_send_constant", heap_size, timeline=True)
-    for heap_size in HEAP_SIZES
-)
-_TIMELINE_HEAPS = 200
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Effort:
-    """How thorough a run is: rounds, seconds of each program, and bytes sent to warm it up."""
-
-    rounds: int
-    seconds: float
-    warm_up_bytes: int
-
-
-SIZES = {
-    "quick": Effort(3, 0.2, 256 * _MIB),
-    "full": Effort(9, 0.4, 512 * _MIB),
-    "tiny": Effort(1, 0.3, 64 * _MIB),
-}
-
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.records import Recording, Sample, Split
+from spead_tutorial.results.units import number, percent
+from spead_tutorial.results.units import size as in_words
 
 # ---- Which part of sending heaps a function is ----
 
@@ -152,68 +109,60 @@ def sorted_out(looks: Iterable[Look]) -> tuple[Counter[str], Counter[str], Count
 
 # ---- Taking it ----
 
-
-def _heaps(step: Step, rate: float, size: Effort) -> int:
-    """Return how many heaps last as long as wanted at a rate, or warm up where it is not known."""
-    n_bytes = rate * size.seconds or size.warm_up_bytes
-    return max(2, round(n_bytes / step.case.heap_size))
+#: Of a run that is looked at; and bytes/s where no rate is known yet.
+_SECONDS = {"quick": 0.2, "full": 0.4, "tiny": 0.3}
+_GUESS = 2e8
 
 
-def _look(lab: Lab, step: Step, heaps: int) -> Split:
-    case = step.case
-    split = Split(case.name, step.number, case.program, case.language, heaps, case.heap_size)
-    with tempfile.TemporaryDirectory() as folder:
-        seen = Path(folder, "perf.data")
-        sample = perf.looked_at(Device(lab), step, heaps, seen)
-        if sample.failure is not None:
-            return replace(split, failure=sample.failure)
-        own, others, unsorted = sorted_out(perf.stacks(seen))
-    if not own:
-        return replace(split, failure="perf saw nothing of it")
-    return replace(
-        split,
-        elapsed_ns=sample.elapsed_ns,
-        own=dict(own),
-        others=dict(others),
-        unsorted=dict(unsorted.most_common(10)),
-    )
+class Stacks(Observer):
+    """How often a program is found at each part of the work, in a run of its own."""
 
+    warms_up = False
+    settings: ClassVar = {"looks_per_s": perf.LOOKS_PER_S}
 
-def measure(size: Effort, path: Path) -> Recording:
-    """Take a record: in each round every case twice, once with nobody looking, and once with."""
-    perf.require_perf()
-    settings = {"rounds": size.rounds, "seed": SEED, "looks_per_s": perf.LOOKS_PER_S}
-    fastest = defaultdict[str, float](float)  # of each case, the highest rate yet
-    steps = list(schedule((*CASES, *TIMELINES), size.rounds, SEED))
-    with (
-        Lab() as lab,
-        Writer(path, header("where", lab.facts(), settings, versions())) as writer,
-        Steps() as shown,
-    ):
-        for step in shown(steps):
-            if step.case.timeline:
-                writer.add(take_timeline(lab, step.case, _TIMELINE_HEAPS))
-                continue
-            name = step.case.name
-            sample = take(Device(lab), step, _heaps(step, fastest[name], size), timeout=TIMEOUT_S)
-            writer.add(sample)
-            fastest[name] = max(fastest[name], sample.rate or 0)
-            if not step.warm_up:
-                writer.add(_look(lab, step, _heaps(step, fastest[name], size)))
-    return read(path)
+    def missing(self, case: Case) -> str | None:
+        return SENDING.missing(case) or perf.missing()
 
+    def heaps(self, case: Case, size: Size, known: Sample | None) -> int:
+        rate = known.rate if known is not None else None
+        return max(2, round((rate or _GUESS) * _SECONDS[size.name]) // case.heap_size)
 
-# ---- What it comes to ----
+    def asked(self, step: Step) -> Split:
+        case = step.case
+        return Split(case.name, step.number, case.program, case.language, 1, case.heap_size)
 
+    def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Split]:
+        heaps = self.heaps(step.case, size, known)
+        with tempfile.TemporaryDirectory() as folder:
+            seen = Path(folder, "perf.data")
+            sample = perf.looked_at(Device(lab), step, heaps, seen)
+            if sample.failure is not None:
+                raise ProgramError(sample.failure)
+            own, others, unsorted = sorted_out(perf.stacks(seen))
+        if not own:
+            raise ProgramError("perf saw nothing of it")
+        return [
+            replace(
+                self.asked(step),
+                heaps=heaps,
+                elapsed_ns=sample.elapsed_ns,
+                own=dict(own),
+                others=dict(others),
+                unsorted=dict(unsorted.most_common(10)),
+            )
+        ]
 
-def table(recording: Recording) -> str:
-    """Write for each case and thread what a heap takes, part by part."""
-    return "\n".join(_lines(recording))
+    def table(self, recording: Recording) -> str:
+        """Write for each case and thread what a heap takes, part by part."""
+        try:
+            return "\n".join(_lines(recording))
+        except ValueError as error:  # all of them failed
+            return str(error)
 
 
 def _lines(recording: Recording) -> Iterator[str]:
     for kind, threads in split_times(recording).items():
-        yield f"{kind.program}, {kind.language}, heaps of {size(kind.heap_size)}:"
+        yield f"{kind.program}, {kind.language}, heaps of {in_words(kind.heap_size)}:"
         for thread in threads:
             whole = thread.elapsed.median
             listed = [*((name, one.median) for name, one in thread.parts.items())]
@@ -222,32 +171,4 @@ def _lines(recording: Recording) -> Iterator[str]:
             yield f"  {'program' if thread.own else 'stream':7} {number(whole)} ns: {ns}"
 
 
-@click.command()
-@click.option("--quick", "how", flag_value="quick", help="3 rounds, shorter ones.")
-@click.option("--full", "how", flag_value="full", default=True, help="9 rounds (the default).")
-@click.option("--tiny", "how", flag_value="tiny", hidden=True)
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), default=RESULTS,
-              show_default=True, help="Folder for the record, which is begun anew.")  # fmt: skip
-@click.option("--read", "record", type=click.Path(dir_okay=False, path_type=Path),
-              help="Measure nothing, show what this record holds.")  # fmt: skip
-def where(how: str, output: Path, record: Path | None) -> int:
-    """Split the time of a heap into parts, with perf.
-
-    Programs of chapters 10 and 13 are run, in Python and in C, with heaps of 8 KiB and of 1 MiB.
-    The exit status is 1 where something failed.
-
-    Example: python -m bench where --quick
-    """
-    if record is None:
-        path = output / RECORD
-        with locked(output):
-            recording = measure(SIZES[how], path)
-        click.echo(path)
-    else:
-        recording = read(record)
-    click.echo(table(recording))
-    failures = {one.failure for one in recording.samples}
-    failures |= {one.failure for one in recording.splits}
-    for failure in sorted(filter(None, failures)):
-        click.echo(plain(f"failed: {failure}"), err=True)
-    return _FAILED if any(failures) else 0
+STACKS = Stacks()

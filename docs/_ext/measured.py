@@ -53,7 +53,7 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxRole
 
 from bench.figures import RESULTS
-from bench.sweeps import RECEIVERS
+from bench.receivers import RECEIVERS
 from spead_tutorial.chapters.catalogue import LANGUAGES
 from spead_tutorial.measure import analysis, search, stats
 from spead_tutorial.measure.records import OURS, Recording, Sample, Spacing, Timeline, read

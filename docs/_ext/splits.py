@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The time of a heap, part by part: from the committed record of ``python -m bench where``.
+"""The time of a heap, part by part: from the committed record of ``python -m bench run where``.
 
     {split}`copy 8KiB c tut_13_send_hot`    CPU time of a part for a heap, of all threads
     {split}`share copy 8KiB c tut_13_send_hot`    the same, as a share of all its CPU time

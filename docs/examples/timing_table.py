@@ -1,4 +1,4 @@
-"""The table of a committed record of times, as ``bench timing`` prints it."""
+"""The table of a committed record of times, as ``bench status`` prints it."""
 
 import sys
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from bench import timing  # noqa: E402 - it is no part of the package
+from bench import status  # noqa: E402 - it is no part of the package
+from spead_tutorial.measure.records import read  # noqa: E402
 
-print(timing.table(timing.read(ROOT / "bench" / "results" / f"{sys.argv[1]}.jsonl")))
+print(status.tables(read(ROOT / "bench" / "results" / f"{sys.argv[1]}.jsonl")))

@@ -139,10 +139,7 @@ def lossless(exercise: ReceiverExercise, program: Path, rounds: int, show: Show)
     heap_size = exercise.heap_size
     assert heap_size is not None
     programs = _in_python(exercise, program)
-    cases = [
-        Case(who, "python", exercise.program, heap_size, _PACKET_SIZE, search=True)
-        for who in programs
-    ]
+    cases = [Case(who, "python", exercise.program, heap_size, _PACKET_SIZE) for who in programs]
     with receiving_lab() as lab:
 
         def look(step: Step, warm_up: Sample | None) -> Iterator[Received]:

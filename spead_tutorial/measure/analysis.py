@@ -299,7 +299,7 @@ def split_times(recording: Recording) -> dict[Kind, list[Thread]]:
             kind = Kind(split.heap_size, split.program, split.language)
             pairs.setdefault(kind, []).append((sample, split))
     if not pairs:
-        raise ValueError("the recording has no splits: python -m bench where")
+        raise ValueError("the recording has no splits: python -m bench run where")
     return {kind: list(_threads(pairs[kind])) for kind in sorted(pairs, key=dataclasses.astuple)}
 
 

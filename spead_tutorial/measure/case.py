@@ -1,17 +1,29 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A case is one program at one setting; a sample is one run of it."""
+"""A case is one program at one setting; an observer runs it, and says what there is of that."""
 
+import abc
 import dataclasses
 import os
-from collections.abc import Mapping
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from spead_tutorial.chapters.catalogue import Chapter, find_chapter
+from spead_tutorial.lab import Lab
 from spead_tutorial.measure.machine import one_core, two_cores
-from spead_tutorial.measure.place import Place
-from spead_tutorial.measure.programs import Launch, ProgramOptions, Result, run
-from spead_tutorial.measure.records import Received, Sent, Series, joined, words_of
+from spead_tutorial.measure.place import Device, Place
+from spead_tutorial.measure.programs import Launch, ProgramError, ProgramOptions, Result, run
+from spead_tutorial.measure.records import (
+    Received,
+    Recording,
+    Sample,
+    Sent,
+    Series,
+    Taken,
+    joined,
+    words_of,
+)
 
 #: A sample sends this many times what a warm-up sends.
 WARM_UP = 16
@@ -22,6 +34,96 @@ _CORES = {"": lambda: None, "pinned": two_cores, "one core": one_core}
 
 #: What no two samples of a record share that count: case, round, and whether it is a warm-up.
 Key = tuple[str, int, bool]
+
+_GUESS = 3e9  # bytes/s, of what has never been measured
+_WARM_UP_BYTES = 1 << 30  # at most
+_TIMEOUT_S = 120.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Size:
+    """How thorough a run is."""
+
+    name: str  # `"quick"`, `"full"` or `"tiny"` (for tests)
+    rounds: int  # rounds that count, where nobody says otherwise
+    longest_s: float  # seconds that a sample lasts, but for what its warm-up did not foretell
+    most_bytes: int  # bytes of payload that it sends at most
+
+
+class Observer(abc.ABC):
+    """What observes a case: how often it is run, how, and what is noted of it."""
+
+    warms_up = True  # whether it has a round before the first, which does not count
+    once = False  # whether it is run once, after all rounds, and not in each
+    receives = False  # whether there has to be a second machine
+    named = ""  # what the names of its cases end with
+    settings: ClassVar[Mapping[str, Any]] = {}  # what a record's header says of it
+
+    def missing(self, case: "Case") -> str | None:
+        """Say why a case cannot run here; None where it can."""
+        return None
+
+    def asked(self, step: "Step") -> Taken | None:
+        """Return the line of a step before anything is known; None where its lines are samples."""
+        return None
+
+    @abc.abstractmethod
+    def observe(self, lab: Lab, size: Size, step: "Step", known: Sample | None) -> Iterable[Taken]:
+        """Run a step's case, and yield what there is of it; known is its fastest sample yet."""
+
+    def facts(self, lab: Lab) -> dict[str, Any]:
+        """Return what a record says of where it was."""
+        return lab.facts()
+
+    def versions(self) -> Mapping[str, str | None]:
+        """Return what a record says of the software, besides what all do."""
+        return {}
+
+    def table(self, recording: Recording) -> str:
+        """Write what the lines of its own kind came to; nothing where these are samples."""
+        return ""
+
+    def heaps(self, case: "Case", size: Size, known: Sample | None) -> int:
+        """How many heaps a sample sends: what lasts long enough at the rate of one before it."""
+        if case.heaps is not None:
+            return case.heaps if known is not None else max(1, case.heaps // WARM_UP)
+        n_bytes: float = min(size.most_bytes // WARM_UP, _WARM_UP_BYTES)
+        if case.program == "tut_2_send":
+            return find_chapter(case.program).heaps
+        if case.random or case.program == "tut_4_send_perf":
+            n_bytes /= WARM_UP  # random numbers: one knows that they are slow
+        if known is not None and known.rate is not None:
+            n_bytes = min(size.most_bytes, known.rate * size.longest_s)
+        return max(2, int(n_bytes) // case.heap_size)
+
+    def lasts(
+        self, step: "Step", size: Size, warm_ups: Sequence[Sample], counted: Sequence[Sample]
+    ) -> float:
+        """Estimate how many seconds a step lasts: what it would send, at the rate it had before."""
+        alike = (warm_ups if step.warm_up else counted) or counted
+        rate = statistics.median([one.rate or _GUESS for one in alike] or [_GUESS])
+        before = [*warm_ups, *counted]
+        if not before and not step.warm_up:
+            return min(size.most_bytes / rate, size.longest_s)
+        fastest = max(before, key=lambda one: one.rate or 0, default=None)
+        heaps = self.heaps(step.case, size, None if step.warm_up else fastest)
+        return heaps * step.case.heap_size / rate
+
+
+class Rate(Observer):
+    """How fast a program sends, by its own clock, and whether its claims hold."""
+
+    def launch(self, case: "Case", heaps: int) -> Launch | None:
+        """Return how a case's program is started, if not as all others are."""
+        return None
+
+    def observe(self, lab: Lab, size: Size, step: "Step", known: Sample | None) -> Iterable[Taken]:
+        heaps = self.heaps(step.case, size, known)
+        launch = self.launch(step.case, heaps)
+        return [take(Device(lab), step, heaps, launch=launch, timeout=_TIMEOUT_S)]
+
+
+RATE = Rate()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,8 +145,6 @@ class Case:
     # one of `spead_tutorial.measure.place.LISTENERS`, for one that sends over the place's
     # loopback; None where it sends to the place itself
     listener: str | None = None
-    # whether it is the times of a few heaps that are taken, once, and not a rate
-    timeline: bool = False
     heaps: int | None = None  # how many to send; None where the harness decides
     # how many streams send at once, in a program that has the choice; None leaves it the choice
     streams: int | None = None
@@ -53,9 +153,7 @@ class Case:
     pinned: str = ""
     # bits/s of the link that it sends through; None where the device has no limit
     link: int | None = None
-    # whether what is looked for is the highest rate at which it receives all: then each of its
-    # steps is a search of several runs
-    search: bool = False
+    observer: Observer = RATE  # how it is run, and what is noted of it
 
     @property
     def different(self) -> str:
@@ -78,8 +176,7 @@ class Case:
     def name(self) -> str:
         """What a record calls it; no two of a recording share it."""
         many = f" x {self.heaps}" if self.heaps is not None else ""
-        end = "/timeline" if self.timeline else ""
-        return f"{self.series}, {self.heap_size}/{self.packet_size}{many}{end}"
+        return f"{self.series}, {self.heap_size}/{self.packet_size}{many}{self.observer.named}"
 
     @property
     def point(self) -> tuple[int, int]:
@@ -165,23 +262,6 @@ class Begun:
             "steal_ns": max(0, stolen_ns() - self.stolen),  # some hypervisors set it back
         }
 
-    def received(
-        self,
-        heaps: int,
-        chapter: int,
-        way: tuple[str, str],
-        failure: str | None,
-        measured: Mapping[str, Any],
-    ) -> Received:
-        case = self.step.case
-        return Received(
-            **self.facts(chapter, way, failure),
-            heaps=heaps,
-            heap_size=case.heap_size,
-            packet_size=case.packet_size,
-            **measured,
-        )
-
     def sent(self, result: Result) -> Sent:
         options, chapter, evidence = result.options, result.chapter, result.evidence
         measured: dict[str, Any] = {
@@ -227,3 +307,28 @@ def take(
         environment=dict(case.environment),
     )
     return begun.sent(result)
+
+
+def take_received(
+    step: Step,
+    heaps: int,
+    chapter: int,
+    way: tuple[str, str],
+    observe: Callable[[], tuple[Mapping[str, Any], str | None]],
+    asked: float | None = None,
+) -> Received:
+    """Take a sample of a receiver: what is measured of it, and why it has no rate, if so."""
+    begun, case = Begun(step), step.case
+    measured: Mapping[str, Any] = {}
+    try:
+        measured, failure = observe()
+    except ProgramError as error:
+        failure = str(error)
+    return Received(
+        **begun.facts(chapter, way, failure),
+        heaps=heaps,
+        heap_size=case.heap_size,
+        packet_size=case.packet_size,
+        asked_bytes_per_s=asked,
+        **measured,
+    )

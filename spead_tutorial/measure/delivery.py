@@ -11,7 +11,7 @@ from typing import Any
 from spead_tutorial.chapters.catalogue import Chapter, Receiver
 from spead_tutorial.lab import Accounting, Arrivals, Journey, Lab, LabError, LabMachine
 from spead_tutorial.ledger import Gap
-from spead_tutorial.measure.case import Begun, Case, Step
+from spead_tutorial.measure.case import Case, Step, take_received
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import (
     Done,
@@ -236,15 +236,13 @@ def take(
     lost_messages: Callable[[], int] = lambda: 0,
 ) -> Received:
     """Take a sample of `blast` and a receiver; what devices have dropped is asked after the run."""
-    begun = Begun(step)
-    found: dict[str, Any] = {"asked_bytes_per_s": asked}
-    try:
+
+    def observe() -> tuple[dict[str, Any], str | None]:
         sent, received = run()
         said = claims(received.said, step.case, warm_up) if chapter else received.said
-    except ProgramError as error:
-        return begun.received(heaps, chapter, way, str(error), found)
-    found |= _counts(sent.said, said, searched=asked is not None)
-    wrong = failure(sent, received) or contradiction(
-        sent.said, said, lossless=lossless, lost_messages=lost_messages()
-    )
-    return begun.received(heaps, chapter, way, wrong, found)
+        wrong = failure(sent, received) or contradiction(
+            sent.said, said, lossless=lossless, lost_messages=lost_messages()
+        )
+        return _counts(sent.said, said, searched=asked is not None), wrong
+
+    return take_received(step, heaps, chapter, way, observe, asked)

@@ -10,6 +10,9 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Self
+
+from msgspec.structs import replace
 
 from spead_tutorial.measure import search
 from spead_tutorial.measure.case import Case, Key, Step
@@ -21,7 +24,7 @@ from spead_tutorial.measure.records import (
     RecordError,
     Recording,
     Sample,
-    Timeline,
+    Taken,
     Writer,
     read,
 )
@@ -31,16 +34,16 @@ PATIENCE = 3
 
 
 def schedule(cases: Iterable[Case], rounds: int, seed: int) -> Iterator[Step]:
-    """Yield all steps in their order: a warm-up of all cases, the rounds, the timelines."""
+    """Yield all steps in their order: a warm-up, the rounds, and what is done once."""
     cases = list(cases)
-    rates = [case for case in cases if not case.timeline]
     for number in range(-1, rounds):
-        order = list(rates)
+        order = [case for case in cases if not case.observer.once]
         random.Random(f"{seed}/{number}").shuffle(order)
         for case in order:
-            yield Step(max(0, number), number < 0, case)
+            if number >= 0 or case.observer.warms_up:
+                yield Step(max(0, number), number < 0, case)
     for case in cases:
-        if case.timeline:
+        if case.observer.once:
             yield Step(0, False, case)
 
 
@@ -64,16 +67,19 @@ def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False)
     """Return the steps that are still to be done, or once more, as they failed."""
     if begun is None:
         return list(steps)
-    done = {_key(sample) for sample in begun.samples}
-    done |= {(timeline.case, 0, False) for timeline in begun.timelines}
+    lines = {one.key for one in begun.taken}
     again = {_key(one): one.attempt + 1 for one in begun.samples if one.failure is not None}
+    done = {_key(sample) for sample in begun.samples} - again.keys()
     hopeless = {} if retry else given_up(begun.samples, begun.superseded)
     runs = _runs(begun.samples)
     wanted = []
     for step in steps:
         its = tuple(runs.get(step.key, ()))
-        is_over = step.key in done and not (its and search.found(its) is None)
-        if step.case.name not in hopeless and (step.key in again or not is_over):
+        if (asked := step.case.observer.asked(step)) is not None:
+            is_over = asked.key in lines
+        else:
+            is_over = step.key in done and not (its and search.found(its) is None)
+        if step.case.name not in hopeless and not is_over:
             wanted.append(dataclasses.replace(step, runs=its, attempt=again.get(step.key, 0)))
     return wanted
 
@@ -86,9 +92,36 @@ def _runs(samples: Iterable[Sample]) -> dict[Key, list[Received]]:
     return found
 
 
+class _Kept:
+    """What there is of a recording, which is also in a file, where there is one."""
+
+    def __init__(self, header: Header, path: Path | None) -> None:
+        self._path, self._writer, self.begun = path, None, Recording(header, ())
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._writer, self.begun = _open(path, header)
+        self.taken = list(self.begun.taken)
+
+    def add(self, one: Taken) -> None:
+        if self._writer is not None:
+            self._writer.add(one)
+        self.taken.append(one)
+
+    @property
+    def recording(self) -> Recording:
+        return Recording.of(self.begun.headers, self.taken)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._writer is not None:
+            self._writer.close()
+
+
 def measure(
     steps: Iterable[Step],
-    take: Callable[[Step, Sample | None], Sample | Timeline | Iterable[Sample | Timeline]],
+    take: Callable[[Step, Sample | None], Taken | Iterable[Taken]],
     header: Header,
     *,
     path: Path | None = None,
@@ -96,55 +129,39 @@ def measure(
     show: Callable[[Sequence[Step]], Iterable[Step]] = iter,
     say: Callable[[Step, str], None],
 ) -> Recording:
-    """Take the samples that a record lacks; what fails alike `PATIENCE` times is given up."""
-    writer, begun = None, Recording(header, ())
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        writer, begun = _open(path, header)
-    samples = {(*_key(one), one.run): one for one in begun.samples}
-    superseded, timelines = list(begun.superseded), list(begun.timelines)
+    """Take what a record lacks; a case that fails alike `PATIENCE` times is given up."""
     hopeless: set[str] = set()
-    try:
-        for step in show(left(steps, begun, retry=retry)):
+    with _Kept(header, path) as kept:
+        for step in show(left(steps, kept.begun, retry=retry)):
             if step.case.name in hopeless:
                 continue
-            for result in _results(take, step, _known(step, samples.values()), say):
-                if writer is not None:
-                    writer.add(result)
-                if isinstance(result, Timeline):
-                    timelines.append(result)
-                    continue
-                key = (*step.key, result.run)
-                if key in samples:
-                    superseded.append(samples.pop(key))
-                samples[key] = result
-                if result.failure is None:
-                    continue
-                say(step, result.failure)
-                if step.case.name in given_up(samples.values(), superseded):
-                    hopeless.add(step.case.name)
-                    say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
-    finally:
-        if writer is not None:
-            writer.close()
-    if path is not None:
-        return read(path)
-    return Recording(
-        header, tuple(samples.values()), tuple(timelines), superseded=tuple(superseded)
-    )
+            failures = 0
+            for one in _observed(step, take, kept.recording.samples, say):
+                kept.add(one)
+                if isinstance(one, Sample) and one.failure is not None:
+                    failures += 1
+                    say(step, one.failure)
+            there = kept.recording if failures else kept.begun
+            if failures and step.case.name in given_up(there.samples, there.superseded):
+                hopeless.add(step.case.name)
+                say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
+    return kept.recording if path is None else read(path)
 
 
-def _results(
-    take: Callable[[Step, Sample | None], Sample | Timeline | Iterable[Sample | Timeline]],
+def _observed(
     step: Step,
-    known: Sample | None,
+    take: Callable[[Step, Sample | None], Taken | Iterable[Taken]],
+    samples: Sequence[Sample],
     say: Callable[[Step, str], None],
-) -> Iterator[Sample | Timeline]:
-    """Yield what there is of a step: a sample, a timeline, or the runs of a search."""
+) -> Iterator[Taken]:
+    """Yield what there is of a step: a line, or the runs of a search; or why there is nothing."""
     try:
-        result = take(step, known)
-        yield from (result,) if isinstance(result, Sample | Timeline) else result
+        found = take(step, _known(step, samples))
+        yield from (found,) if isinstance(found, Taken) else found
     except ProgramError as error:
+        asked = step.case.observer.asked(step)
+        if asked is not None and "failure" in asked.__struct_fields__:
+            yield replace(asked, failure=str(error))
         say(step, str(error))
 
 
@@ -153,9 +170,9 @@ def _known(step: Step, samples: Iterable[Sample]) -> Sample | None:
     if step.warm_up:
         return None
     mine = [one for one in samples if one.case == step.case.name]
-    if step.case.search:
-        warm_up = [one for one in mine if one.warm_up]
-        return search.found(list(filter(search.is_search, warm_up)))
+    searched = list(filter(search.is_search, mine))
+    if searched:
+        return search.found([one for one in searched if one.warm_up])
     return max(mine, key=lambda one: one.rate or 0, default=None)
 
 

@@ -34,8 +34,8 @@ from spead_tutorial.measure.records import Timeline
 from spead_tutorial.measure.running import ProgramError, finish
 
 #: What becomes of a heap, in this order.
-_STEPS = tuple(name for name in Timeline.__struct_fields__ if name.endswith("_ns"))
-_OF_STREAM = _STEPS[1:-1]  # the others are the program's
+TIMES = tuple(name for name in Timeline.__struct_fields__ if name.endswith("_ns"))
+_OF_STREAM = TIMES[1:-1]  # the others are the program's
 _OVER = object()
 
 
@@ -195,7 +195,7 @@ def record(
     done = finish(run, name, [*argv, name, *options, *to], timeout)
     if done.status != 0:
         raise ProgramError(done.complaint)
-    times: dict[str, Any] = {step: tuple(done.said[step]) for step in _STEPS}
+    times: dict[str, Any] = {step: tuple(done.said[step]) for step in TIMES}
     timeline = Timeline(
         case="",
         program=name,
@@ -211,7 +211,7 @@ def record(
 
 def _check(timeline: Timeline) -> None:
     """Refuse times that cannot be: each step of a heap follows the one before."""
-    for before, after in itertools.pairwise(_STEPS):
+    for before, after in itertools.pairwise(TIMES):
         pairs = zip(getattr(timeline, before), getattr(timeline, after), strict=True)
         for heap, (first, second) in enumerate(pairs):
             if first > second:

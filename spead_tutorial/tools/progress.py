@@ -104,8 +104,8 @@ def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[
 
 
 def stage_of(step: Step) -> str:
-    if step.case.timeline:
-        return "timelines"
+    if step.case.observer.once:
+        return "once"
     return "warming up" if step.warm_up else f"round {step.number + 1}"
 
 

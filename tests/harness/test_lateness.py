@@ -14,7 +14,7 @@ pytestmark = needs_lab
 def sample(program: str) -> Received:
     case = Case("ours", "c", program, HEAP_SIZE, variant="0.2 GB/s, one by one")
     with receiving_lab() as lab:
-        return lateness.take(lab, Step(0, False, case), HEAPS)
+        return lateness.LATENESS.take(lab, Step(0, False, case), HEAPS)
 
 
 def test_every_heap_is_waited_for_and_none_is_lost():

@@ -14,12 +14,12 @@ HEAPS, HEAP_SIZE, PACKETS_OF_HEAP = 30, 1 << 16, 8
 
 
 def sample(variant: str) -> Sample:
-    case = Case("ours", "python", sweeps.LOST, HEAP_SIZE, variant=variant)
-    reason = receivers.missing(case)
+    case = Case("ours", "python", receivers.LOST, HEAP_SIZE, variant=variant)
+    reason = losing.LOSING.missing(case)
     if reason is not None:
         pytest.skip(reason)
     with receiving_lab() as lab:
-        return losing.take(lab, Step(0, False, case), HEAPS)
+        return losing.LOSING.take(lab, Step(0, False, case), HEAPS)
 
 
 def places(one: Sample) -> dict[str, int]:
@@ -79,10 +79,13 @@ def test_a_program_that_fails_is_said_to(monkeypatch, tmp_path):
 
 
 def test_words_that_mean_nothing_are_refused():
-    with pytest.raises(ValueError, match="'a wet wire' is nothing that packets could be lost by"):
-        losing.Setting.of("0.1 GB/s, a wet wire")
-    for case in sweeps.find_sweep("receive-lost").cases:
-        losing.Setting.of(case.variant)
+    case = Case("ours", "python", receivers.LOST, variant="0.1 GB/s, a wet wire")
+    with pytest.raises(ValueError, match="'a wet wire' means nothing to a receiver"):
+        receivers.flags(case)
+    for sweep in sweeps.SWEEPS:
+        for case in sweep.cases:
+            if isinstance(case.observer, receivers.Receiving):
+                receivers.flags(case)
 
 
 #: Of three heaps of 1000 bytes in two packets, the program got one, and the ring dropped one.

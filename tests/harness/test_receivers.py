@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from bench import receivers, sweeps
+from bench.receivers import DELIVERING, RECEIVING, SEARCHING, Receiving
 from spead_tutorial.chapters.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure import search
@@ -64,12 +65,12 @@ def case_of(who: tuple[str, str, str], heap_size: int, packet_size: int, *more: 
     return Case(*who, heap_size, packet_size, variant=", ".join(filter(None, more)))
 
 
-def taken(lab: Lab, case: Case, heaps: int) -> Sample:
+def taken(lab: Lab, case: Case, heaps: int, observer: Receiving = RECEIVING) -> Sample:
     """A sample that has not failed."""
-    reason = receivers.missing(case)
+    reason = observer.missing(case)
     if reason is not None:
         pytest.skip(reason)
-    sample = receivers.take(lab, Step(0, False, case), heaps)
+    sample = observer.take(lab, Step(0, False, case), heaps)
     assert sample.failure is None
     return sample
 
@@ -108,14 +109,14 @@ def test_samples_that_were_not_those_that_were_sent_are_a_failure(lab, monkeypat
         receivers, "_sender", lambda *said: [w for w in unchecked(*said) if w != "--fill"]
     )
     case = case_of(OURS, 64 * KIB, 9000, "checked")
-    sample = receivers.take(lab, Step(0, False, case), 5)
+    sample = RECEIVING.take(lab, Step(0, False, case), 5)
     assert sample.rate is None
     assert "have other samples than were sent" in sample.failure
 
 
 def test_what_a_receiver_says_before_it_ends_is_the_failure(lab, monkeypatch):
     monkeypatch.setattr(receivers, "_program", lambda case: Path("/bin/false"))
-    sample = receivers.take(lab, Step(0, False, case_of(OURS, KIB, 9000)), 5)
+    sample = RECEIVING.take(lab, Step(0, False, case_of(OURS, KIB, 9000)), 5)
     assert sample.failure == "receive: it ended with status 1 and said nothing"
 
 
@@ -135,8 +136,8 @@ def test_what_a_receiver_says_before_it_ends_is_the_failure(lab, monkeypatch):
 def test_a_chapters_program_receives_what_is_sent_at_a_rate_and_understands_it(
     lab, receiver, language
 ):
-    case = Case("ours", language, receiver.name, 64 * KIB, 9000, search=True)
-    sample = receivers.take(lab, Step(0, False, case), 30, 1e8)
+    case = Case("ours", language, receiver.name, 64 * KIB, 9000, observer=SEARCHING)
+    sample = RECEIVING.take(lab, Step(0, False, case), 30, 1e8)
     assert sample.failure is None
     assert sample.chapter == receiver.number
     assert (sample.received_heaps, sample.received_dropped) == (30, 0)
@@ -155,8 +156,8 @@ def test_several_sockets_on_a_port_are_filled_in_turn_while_they_are_not_read(la
 
 
 def test_a_search_takes_runs_until_it_has_found_something(lab):
-    case = Case(*OURS, 64 * KIB, search=True)
-    runs = list(receivers.look(lab, Step(0, True, case), None, sweeps.SIZES["tiny"]))
+    case = Case(*OURS, 64 * KIB, observer=SEARCHING)
+    runs = list(SEARCHING.observe(lab, sweeps.SIZES["tiny"], Step(0, True, case), None))
     assert [one.failure for one in runs] == [None] * len(runs)
     assert [one.run for one in runs] == list(range(len(runs)))
     asked = [search.next_rate(runs[:n], search.START, search.ROUGH) for n in range(len(runs) + 1)]
@@ -171,7 +172,7 @@ def test_a_search_takes_runs_until_it_has_found_something(lab):
 def test_a_sample_says_what_arrived_and_how_often_the_pool_was_empty(lab, language):
     who = ("ours", language, sweeps.POOL)
     case = Case(*who, MIB, variant="pool of 0", heaps=5, link=400_000_000)
-    sample = taken(lab, case, 5)
+    sample = taken(lab, case, 5, DELIVERING)
     assert (sample.heaps, sample.received_heaps, sample.pool_empty) == (5, 5, 6)  # and the stop
     assert (sample.chapter, sample.variant) == (9, "pool of 0, link of 0.4 Gb/s")
     assert sample.packets == sample.received_packets

@@ -1,54 +1,72 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The harness: when packets go."""
 
-import itertools
-import json
+import dataclasses
 import re
 
 import numpy as np
 import pytest
 
-from bench import spacing, timing
-from bench.timing import bursts
+from bench import spacing, streams, sweeps
+from bench.status import tables
+from bench.streams import bursts
 from spead_tutorial import lab
-from spead_tutorial.measure import records
 from spead_tutorial.measure.analysis import burst, silence
 from spead_tutorial.measure.programs import ProgramError
-from support.bench import bench, fails, succeeds
+from spead_tutorial.measure.records import Latency, Rate, Recording, read
+from support.bench import bench
 from support.labs import needs_lab
+from support.records import HEADER
 
 thorough = pytest.mark.thorough
 
 
+def observed(tmp_path, monkeypatch, name: str, n: int | None = None) -> tuple[int, Recording]:
+    """The status of a run of a sweep, or of its first cases, whose table is shown; and its record.
+
+    Run again, it has nothing to do.
+    """
+    sweep = sweeps.find_sweep(name)
+    cases = sweep.cases[:n]
+    few = dataclasses.replace(sweep, cases=cases, quick=cases)
+    monkeypatch.setattr(sweeps, "SWEEPS", (few,))
+    argv = ("run", name, "--tiny", "-o", tmp_path)
+    done = bench(*argv)
+    found = read(tmp_path / f"{name}.jsonl")
+    assert tables(found) in done.stdout
+    assert found.header.experiment == name
+    assert len(found.taken) == 2 * len(cases) - 2 * len(found.header.settings["skipped"])
+    assert ": sample" not in bench(*argv).stdout
+    assert read(tmp_path / f"{name}.jsonl") == found
+    return done.returncode, found
+
+
 @needs_lab
-def test_latency_is_measured_for_streams_with_and_without_a_thread_beside_the_peer(tmp_path):
-    done = bench("timing", "latency", "--tiny", "-o", tmp_path)
-    assert done.returncode == 0, done.stderr
-    path = tmp_path / "latency.jsonl"
-    found = timing.read(path)
-    assert [one.failure for one in found] == [None] * len(found)
+def test_latency_is_measured_for_streams_with_and_without_a_thread_beside_the_peer(
+    tmp_path, monkeypatch
+):
+    status, recording = observed(tmp_path, monkeypatch, "latency")
+    found = recording.those(Latency)
+    assert status == 0
     assert {(one.implementation, one.variant) for one in found} >= {
         ("ours", ""),
         ("ours", "no thread"),
         ("spead2", ""),
     }
     for one in found:
-        assert len(one.latency_ns) == timing.WARM_UP + timing.SIZES["tiny"].heaps
+        assert one.failure is None
+        assert len(one.latency_ns) == streams.WARM_UP + 30
         assert min(one.latency_ns) > 0
-    first = json.loads(path.read_text().splitlines()[0])
-    assert (first["experiment"], first["settings"]["warm_up"]) == ("latency", timing.WARM_UP)
-    assert done.stdout.endswith(timing.table(found) + "\n")
-    assert succeeds("timing", "latency", "--read", path) == timing.table(found) + "\n"
+    assert recording.header.settings["warm_up"] == streams.WARM_UP
 
 
 @needs_lab
-@pytest.mark.parametrize("rates", [(1e8,), pytest.param(timing.RATES, marks=thorough)], ids=str)
-def test_every_rate_is_measured_and_borne_out_by_the_device(tmp_path, monkeypatch, rates):
-    monkeypatch.setattr(timing, "RATES", rates)
-    monkeypatch.setattr(timing, "WHO", timing.WHO if len(rates) > 1 else timing.WHO[:1])
-    done = bench("timing", "rate", "--tiny", "-o", tmp_path)
-    found = timing.read(tmp_path / "rate.jsonl")
-    assert {one.rate for one in found if one.implementation == "ours"} == set(rates)
+@pytest.mark.parametrize("n", [1, pytest.param(None, marks=thorough)])
+def test_every_rate_is_measured_and_borne_out_by_the_device(tmp_path, monkeypatch, n):
+    status, recording = observed(tmp_path, monkeypatch, "rate", n)
+    found = recording.those(Rate)
+    rates = {1e6} if n else {1e6, 1e8, 1e9, 3e9}
+    assert {one.rate for one in found if one.implementation == "ours"} == rates
     for one in found:
         if one.failure is not None:  # where the machine is busy, nobody looks in time
             assert "all was over before the counter was looked at again" in one.failure
@@ -58,24 +76,15 @@ def test_every_rate_is_measured_and_borne_out_by_the_device(tmp_path, monkeypatc
         assert 0 < one.average_bytes < one.spead_bytes
         assert one.packet_size < one.burst_most_bytes
         assert one.burst_bytes <= one.burst_most_bytes
-    assert (done.returncode == 1) == any(one.failure is not None for one in found), done.stderr
-    assert done.stdout.endswith(timing.table(found) + "\n")
+    assert (status == 1) == any(one.failure is not None for one in found)
 
 
 @needs_lab
 @pytest.mark.parametrize("n", [1, pytest.param(None, marks=thorough)])
 def test_messages_of_both_chapters_are_noted_as_the_device_counts_them(tmp_path, monkeypatch, n):
-    monkeypatch.setattr(spacing, "RUNS", spacing.RUNS[:n])
-    done = bench("timing", "spacing", "--tiny", "-o", tmp_path)
-    assert done.returncode == 0, done.stderr
-    path = tmp_path / "spacing.jsonl"
-    recording = records.read(path)
-    found = recording.spacings
-    variants = {"", spacing.LINK} - set(recording.header.settings["skipped"])
-    assert {((one.program, one.random), one.variant) for one in found} == set(
-        itertools.product(spacing.RUNS, variants)
-    )
-    for one in found:
+    status, recording = observed(tmp_path, monkeypatch, "spacing", n)
+    assert status == 0
+    for one in recording.spacings:
         assert one.failure is None
         assert sorted(set(one.heaps)) == list(spacing.STEADY)
         assert sorted(one.heaps) == list(one.heaps)
@@ -84,8 +93,6 @@ def test_messages_of_both_chapters_are_noted_as_the_device_counts_them(tmp_path,
         assert len(one.time_ns) == len(one.heaps) == len(one.message_bytes)
         assert 0 < silence(one) < max(one.time_ns)
         assert max(one.message_bytes) <= burst(one) < 2 * one.heap_size
-    assert done.stdout.endswith(timing.table(found) + "\n")
-    assert succeeds("timing", "spacing", "--read", path) == timing.table(found) + "\n"
 
 
 @needs_lab
@@ -107,33 +114,12 @@ def test_messages_are_noted_with_their_lengths_and_heads_while_there_is_room():
 
 
 def test_what_failed_has_no_figures_but_a_reason():
-    good = timing.Latency("spead2", "", 0, 1024, [1000] * (timing.WARM_UP + 9))
-    bad = timing.Latency("ours", "no thread", 0, failure="it failed")
-    lines = timing.table([good, bad]).splitlines()
+    good = Latency("spead2", "", 0, 1024, (1000,) * (streams.WARM_UP + 9))
+    bad = Latency("ours", "no thread", 0, failure="it failed")
+    lines = streams.IDLE_STREAM.table(Recording(HEADER, (), more=(good, bad))).splitlines()
     assert lines[0].count("range") == 2
     assert re.match(r"ours, no thread +failed: it failed$", lines[1])
     assert re.match(r"spead2 +1 +9 +1\.0 ", lines[2])
-
-
-OF_TEXT = {"record": "latency", "implementation": "ours", "variant": "", "round": "0"}
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "some.jsonl is no record of python -m bench timing"),
-        ("{}\n", "some.jsonl is no record of python -m bench timing"),
-        ('{"record": "header"}\n{"record": "sample"}\n', "line 2: record: Invalid value 'sample'"),
-        (
-            f'{{"record": "header"}}\n{json.dumps(OF_TEXT)}\n',
-            "some.jsonl line 2: round: Expected `int`, got `str`",
-        ),
-    ],
-)
-def test_a_file_that_is_no_such_record_is_one_line(tmp_path, content, words):
-    path = tmp_path / "some.jsonl"
-    path.write_text(content)
-    assert words in fails("timing", "rate", "--read", path)
 
 
 # ---- Bursts of a counter ----

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from bench import perf, where
+from bench import perf, sweeps, where
 from spead_tutorial.measure import records
 from spead_tutorial.measure.analysis import PARTS, Kind, split_times
-from spead_tutorial.measure.programs import ProgramError
-from support.bench import bench, fails, succeeds
+from support.bench import bench
 from support.labs import needs_lab
 from support.recordings import TEN, make_where
 
@@ -44,23 +43,19 @@ def frames(*names: str) -> list[perf.Frame]:
 @pytest.mark.parametrize("n", [1, pytest.param(None, marks=pytest.mark.thorough)])
 def test_every_case_is_split_with_and_without_someone_looking(tmp_path, monkeypatch, n):
     """One of C with a thread of its own, or all."""
-    try:
-        perf.require_perf()
-    except ProgramError as error:
-        pytest.skip(f"nothing to look with: {error}")
-    monkeypatch.setattr(
-        where,
-        "CASES",
-        [one for one in where.CASES if one.language == "c"][:1] if n else where.CASES,
-    )
-    monkeypatch.setattr(where, "TIMELINES", where.TIMELINES[:n])
-    done = bench("where", "--tiny", "-o", tmp_path)
+    if (reason := perf.missing()) is not None:
+        pytest.skip(f"nothing to look with: {reason}")
+    sweep = sweeps.find_sweep("where")
+    wanted = [case for case in sweep.cases if case.program == "tut_10_send_reuse_heaps"][:1]
+    cases = [case for case in sweep.cases if n is None or case.name == wanted[0].name]
+    few = dataclasses.replace(sweep, cases=tuple(cases), quick=tuple(cases))
+    monkeypatch.setattr(sweeps, "SWEEPS", (few,))
+    done = bench("run", "where", "--tiny", "-o", tmp_path)
     assert done.returncode == 0, done.stderr
     recording = records.read(tmp_path / "where.jsonl")
-    assert {one.case for one in recording.splits} == {case.name for case in where.CASES}
-    assert {(one.case, one.program, one.heap_size) for one in recording.timelines} == {
-        (case.name, case.program, case.heap_size) for case in where.TIMELINES
-    }
+    looked_at = {case.name for case in cases if case.observer is where.STACKS}
+    assert {one.case for one in recording.splits} == looked_at
+    assert {one.case for one in recording.samples} == looked_at
     own, sending = Counter[str](), Counter[str]()
     for split in recording.splits:
         has_thread = "tut_10" in split.program
@@ -73,25 +68,26 @@ def test_every_case_is_split_with_and_without_someone_looking(tmp_path, monkeypa
     parts = ("copy", "stack", "system call", "packetizing")
     assert min(sending[part] for part in (parts[:1] if n else parts)) > 0
     assert own["other"] + sending["other"] <= 0.1 * (own.total() + sending.total())
-    assert done.stdout.endswith(where.table(recording) + "\n")
-    assert succeeds("where", "--read", tmp_path / "where.jsonl") == where.table(recording) + "\n"
+    assert where.STACKS.table(recording) in done.stdout
 
 
 @pytest.mark.parametrize(
     ("script", "why"),
     [
-        (None, r"perf is missing: apt install linux-perf"),
-        ("exit 255", r"perf may not look at the kernel here: run as root, or say: sudo sysctl"),
-        ("echo 'WARNING: perf not found for kernel 6.1' >&2; exit 2", r"not the one for this"),
+        (None, "perf is missing: apt install linux-perf"),
+        ("exit 255", "perf may not look at the kernel here: run as root, or say: sudo sysctl"),
+        ("echo 'WARNING: perf not found for kernel 6.1' >&2; exit 2", "not the one for this"),
     ],
 )
-def test_without_a_perf_that_may_look_one_line_says_what_to_do(tmp_path, monkeypatch, script, why):
+def test_without_a_perf_that_may_look_a_case_is_skipped_that_says_what_to_do(
+    tmp_path, monkeypatch, script, why
+):
     if script is not None:
         program = tmp_path / "perf"
         program.write_text(f"#!/bin/sh\n{script}\n")
         program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path) if script is None else f"{tmp_path}:{os.defpath}")
-    assert re.search(why, fails("where", "--tiny", "-o", tmp_path))
+    assert why in perf.missing.__wrapped__()
 
 
 def test_what_perf_writes_is_taken_apart():
@@ -177,5 +173,5 @@ def test_shares_of_the_one_run_split_the_time_of_the_other():
 def test_failed_runs_split_nothing_and_a_record_of_them_says_what_to_run():
     made = make_where()
     failed = tuple(replace(one, failure="it failed") for one in made.splits)
-    with pytest.raises(ValueError, match="no splits: python -m bench where"):
+    with pytest.raises(ValueError, match="no splits: python -m bench run where"):
         split_times(dataclasses.replace(made, splits=failed))

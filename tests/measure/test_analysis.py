@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from msgspec.structs import fields, replace
 
-from bench.timing import bursts
+from bench.streams import bursts
 from spead_tutorial.measure import analysis
 from spead_tutorial.measure.analysis import burst, shares, silence
 from spead_tutorial.measure.records import Timeline

@@ -6,11 +6,18 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial.measure.case import WARM_UP, Case, Step
+from spead_tutorial.measure.case import WARM_UP, Case, Rate, Step
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.rounds import PATIENCE, given_up, left, measure, schedule
 from support.records import HEADER, SAMPLE
+
+
+class Once(Rate):
+    """Observes a case once."""
+
+    once = True
+
 
 ORDERS = ["fedcab", "bcaedf", "bdfcea"]
 CASES = [Case("ours", "c", program) for program in "abcdef"]
@@ -38,9 +45,9 @@ def test_every_round_has_all_cases_and_the_first_warms_up():
 
 
 def test_timelines_come_once_and_last():
-    timeline = dataclasses.replace(CASES[0], timeline=True)
+    timeline = dataclasses.replace(CASES[0], observer=Once())
     steps = list(schedule([timeline, *CASES], 2, 31))
-    assert [step.case.timeline for step in steps] == [False] * 18 + [True]
+    assert [step.case.observer.once for step in steps] == [False] * 18 + [True]
 
 
 def test_a_warm_up_sends_a_part_of_what_a_sample_sends():

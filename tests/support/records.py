@@ -83,7 +83,7 @@ def receiving(sample: Sent, **more: Any) -> Received:
     return Received(**common | more)
 
 
-CASE = Case("ours", "c", "receive", search=True)
+CASE = Case("ours", "c", "receive")
 
 MOST_SENT = 6e9
 

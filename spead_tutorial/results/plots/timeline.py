@@ -263,7 +263,7 @@ def _blocks(runs: Sequence[Spacing]) -> list[_Block]:
         block = found.setdefault((run.variant, not run.random), {})
         block.setdefault(run.program, []).append(run)
     if not found:
-        raise ValueError("the recording has no spacing: python -m bench timing spacing")
+        raise ValueError("the recording has no spacing: python -m bench run spacing")
     return [
         [of[name] for name in sorted(of, key=lambda name: find_chapter(name).number)]
         for _, of in sorted(found.items())
