@@ -15,6 +15,8 @@ sys.path.insert(0, str(DOCS / "_ext"))
 # At the end: what is described is the installed package, not the folder of its source, which has
 # no compiled core. The harness is only there.
 sys.path.append(str(ROOT))
+# So do the programs whose output pages show: ``python`` is the one that builds the site.
+os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 # It takes seconds to import; what reads notebooks checks addresses of the web with it, or does
 # without.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
@@ -40,6 +42,7 @@ extensions = [
     "sphinx_click",
     "sphinx_copybutton",
     "sphinx_design",
+    "sphinxcontrib.programoutput",
     "splits",
     "tables",
     "theme",

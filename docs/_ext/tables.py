@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tables and outputs that are made from what they describe, so that they cannot differ from it.
+"""Tables and records that are made from what they describe, so that they cannot differ from it.
 
     {made-table} KIND WORD ...      a table of one of these kinds, or of ``measured_tables.py``
         chapters            what each changes, as the catalogue says it; of one without a program
@@ -9,28 +9,21 @@
                             comments on them, or on those of a sample that are called alike
     record-line:: tut-8 sent 4      the first line of that kind in a committed record, laid out;
                             with a number, lists are cut after so many elements
-    {output} a_packet.py WORD ...   what an example prints when it is run with these arguments. With
-                            ``:table:``, lines in columns become a table, whose long cells are
-                            wrapped where there is little room; the first line has the heads
 
 The examples in the help of the commands are set as code.
 """
 
 import dataclasses
-import functools
 import importlib
 import inspect
 import itertools
 import json
 import re
-import subprocess
-import sys
 import typing
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from docutils import nodes
-from docutils.parsers.rst import directives
 from listings import ROOT, chapter_page
 from public_names import comment_on, linked
 from sphinx.application import Sphinx
@@ -39,9 +32,6 @@ from sphinx.util.docutils import SphinxDirective
 from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS
 from spead_tutorial.measure.records import Sample
 
-EXAMPLES = ROOT / "docs" / "examples"
-_PATIENCE_S = 60
-_BYTES = re.compile("[0-9a-f]{2}( [0-9a-f]{2})*( …)?")
 _UNITS = {"_ns": "ns", "_bytes": "bytes", "heap_size": "bytes", "packet_size": "bytes"}
 
 
@@ -180,69 +170,9 @@ def _cut(value: Any, most: int | None) -> Any:
     return value
 
 
-# ---- What programs print ----
-
-
-class Output(SphinxDirective):
-    """What an example prints."""
-
-    required_arguments = 1
-    optional_arguments = 20
-    option_spec = {"table": directives.flag}  # noqa: RUF012 (as docutils wants it)
-
-    def run(self) -> list[nodes.Node]:
-        self.env.note_dependency(str(EXAMPLES / self.arguments[0]))
-        try:
-            done = ended(*self.arguments)
-        except subprocess.SubprocessError as error:
-            raise self.error(f"{error}\n{getattr(error, 'stderr', '')}") from None
-        text = done.stdout.rstrip("\n")
-        if done.stderr or not text.strip():
-            raise self.error(f"{self.arguments[0]} said: {done.stderr or 'nothing'}")
-        if "table" in self.options:
-            return [built(list(zip(*columns(text), strict=True)), classes=["output"])]
-        return [nodes.literal_block(text, text, language="none", classes=["output"])]
-
-
-@functools.cache
-def ended(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run an example with its arguments."""
-    return subprocess.run(
-        [sys.executable, *words],
-        capture_output=True,
-        text=True,
-        cwd=EXAMPLES,
-        stdin=subprocess.DEVNULL,
-        timeout=_PATIENCE_S,
-        check=True,
-    )
-
-
-def columns(text: str) -> Iterator[list[nodes.entry]]:
-    """Cut lines where all of them have two blanks or more; yield the cells of each column."""
-    lines = text.splitlines()
-    width = max(map(len, lines))
-    lines = [line.ljust(width) for line in lines]
-    used = "".join(" " if {line[i] for line in lines} == {" "} else "x" for i in range(width))
-    for match in re.finditer("x+(?: x+)*", used):
-        cells = [line[slice(*match.span())] for line in lines]
-        kind = "text"
-        if all(_BYTES.fullmatch(cell.strip()) for cell in cells[1:]) and cells[0][0] != " ":
-            kind = "bytes"
-        elif not any(cell.endswith(" ") for cell in cells):
-            kind = "number"
-        yield [_entry(kind, cell) for cell in cells]
-
-
 def _unbroken(text: str) -> str:
     """Have no number end a line in its midst."""
     return text.replace("\N{THIN SPACE}", "\N{NARROW NO-BREAK SPACE}")
-
-
-def _entry(kind: str, cell: str) -> nodes.entry:
-    indented = kind == "text" and cell.startswith(" ")
-    classes = [kind, "set-in"] if indented else [kind]
-    return nodes.entry("", nodes.paragraph("", _unbroken(cell.strip())), classes=classes)
 
 
 # ---- Commands ----
@@ -270,7 +200,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     KINDS.update({"chapters": chapters, "fields": fields, "make-targets": make_targets})
     app.add_directive("made-table", MadeTable)
     app.add_directive("record-line", RecordLine)
-    app.add_directive("output", Output)
     app.connect("sphinx-click-process-description", set_examples)
     app.connect("sphinx-click-process-options", set_defaults)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

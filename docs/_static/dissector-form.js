@@ -77,7 +77,7 @@ Play.fill("dissector", (place) => {
         }));
         const head = ["offset", "bytes", "part", "what it says"].map((words, i) =>
             make("th", {scope: "col", className: ["number", "bytes", "", ""][i]}, words));
-        return make("table", {className: "table output", "aria-label": `Packet ${number}`},
+        return make("table", {className: "table", "aria-label": `Packet ${number}`},
             make("thead", {}, make("tr", {}, ...head)), body);
     }
 

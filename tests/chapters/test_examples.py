@@ -20,7 +20,7 @@ from support.programs import ended, in_c
 DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
 PAGES = {
-    page: re.findall(r"```\{output\} (.+)", page.read_text())
+    page: re.findall(r"```\{program-output\} python (.+)", page.read_text())
     for page in sorted(DOCS.glob("*/*.md"))
 }
 ATTEMPTS = 5
