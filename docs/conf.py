@@ -120,9 +120,13 @@ copybutton_prompt_is_regexp = True
 pages = os.environ.get("SPEAD_TUTORIAL_SITE_URL", "")  # one of several versions: .ci/publish.py
 address = pages or os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 if address:
-    extensions += ["card", "notfound.extension", "sphinx_sitemap", "sphinxext.opengraph"]
+    extensions += ["notfound.extension", "sphinx_sitemap", "sphinxext.opengraph"]
     html_baseurl = ogp_site_url = address
-    ogp_social_cards = {"enable": False}  # the card is one for all pages
+    # What is shown beside a link: one picture for all pages.
+    html_static_path += ["screenshots/tour.webp"]
+    ogp_image = "_static/tour.webp"
+    ogp_image_alt = "A table and pictures of the rates that each chapter reaches"
+    ogp_social_cards = {"enable": False}
     ogp_custom_meta_tags = ('<meta name="twitter:card" content="summary_large_image" />',)
     sitemap_url_scheme = "{link}"
     sitemap_excludes = ["404.html", "genindex.html", "py-modindex.html", "search.html"]
