@@ -4,16 +4,16 @@
 A `Client` starts it. It moves into namespaces, makes devices there, and serves its caller over a
 Unix socket until that socket closes or the caller dies.
 
-A message is one JSON object, with file descriptors where an operation needs them.
-A reply repeats the ``id`` of its request and holds either ``ok`` or an error.
+A message is one JSON object. A reply repeats the ``id`` of its request, holds either ``ok`` or an
+error, and may come with file descriptors.
 """
 
 import contextlib
-import errno
 import importlib
 import json
 import os
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -27,7 +27,7 @@ from typing import IO, Any, Self
 
 from . import namespaces
 from .device import LabError, RefusedError
-from .namespaces import kill_programs, libc, network_at
+from .namespaces import kill_programs, network_at
 
 _FOLDER = str(Path(__file__).resolve().parent)
 #: Takes this folder for a package by itself, without the one around it, which has threads, and a
@@ -38,7 +38,6 @@ sys.modules["lab"] = types.ModuleType("lab")
 sys.modules["lab"].__path__ = [sys.argv[1]]
 importlib.import_module("lab." + sys.argv[2]).main(*sys.argv[3:])
 """
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _MESSAGE_BYTES = 1 << 20
 _ANSWER_S = 30.0  # far more than any answer takes: after it the helper is taken for dead
 
@@ -99,12 +98,27 @@ class Client:
             self._networks.append(os.open(f"/proc/{self.pid}/ns/net", os.O_RDONLY))
         return made
 
+    def entering(self) -> list[str]:
+        """Return the words that have a program run in its network, by the id of this process."""
+        self._check_open()
+        if (nsenter := shutil.which("nsenter")) is None:
+            raise LabError("there is no nsenter, which programs enter a lab by: install util-linux")
+        words = [nsenter, f"--target={self.pid}", "--net"]
+        # Who is in that user namespace already may not enter it again.
+        if not os.path.samefile(f"/proc/{self.pid}/ns/user", "/proc/self/ns/user"):
+            words += ["--user", "--preserve-credentials"]
+        return [*words, "--"]
+
+    def _check_open(self) -> None:
+        if not self.is_open:
+            raise LabError("the lab is closed: open a new one")
+
     def socket(self, family: int, kind: int) -> socket.socket:
-        _, (made,) = self._ask("socket", (), {"family": int(family), "kind": int(kind)})
+        _, (made,) = self._ask("socket", {"family": int(family), "kind": int(kind)})
         return socket.socket(fileno=made)
 
-    def request(self, op: str, fds: Sequence[int] = (), **fields: Any) -> Any:
-        return self._ask(op, fds, fields)[0]
+    def request(self, op: str, **fields: Any) -> Any:
+        return self._ask(op, fields)[0]
 
     @contextlib.contextmanager
     def done(self, op: str, undo: dict[str, Any], **fields: Any) -> Iterator[None]:
@@ -115,24 +129,18 @@ class Client:
         finally:
             self.request(**undo)
 
-    def _ask(self, op: str, fds: Sequence[int], fields: dict[str, Any]) -> tuple[Any, list[int]]:
+    def _ask(self, op: str, fields: dict[str, Any]) -> tuple[Any, list[int]]:
         with self._lock:
-            if not self.is_open:
-                raise LabError("the lab is closed: open a new one")
+            self._check_open()
             self._serial += 1
             try:
-                answer, given = self._exchange({"id": self._serial, "op": op, **fields}, fds)
+                answer, given = self._exchange({"id": self._serial, "op": op, **fields})
             except TimeoutError:
                 raise LabError(
                     f"the lab's helper gave no answer to {op!r} in {_ANSWER_S:g} s: close the"
                     " lab and open a new one"
                 ) from None
-            except OSError as error:
-                if error.errno == errno.EMSGSIZE:
-                    raise LabError(
-                        "the program's arguments and environment are too large for the lab:"
-                        " pass less in env"
-                    ) from None
+            except OSError:
                 answer, given = None, []
         if answer is None:
             raise LabError(f"the lab's helper has ended{self._last_words()}: open a new lab")
@@ -144,10 +152,8 @@ class Client:
             raise LabError(f"the lab's helper failed: {answer['bug']}")
         return answer["ok"], given
 
-    def _exchange(
-        self, request: dict[str, Any], fds: Sequence[int]
-    ) -> tuple[dict[str, Any] | None, list[int]]:
-        socket.send_fds(self._channel, [json.dumps(request).encode()], fds)
+    def _exchange(self, request: dict[str, Any]) -> tuple[dict[str, Any] | None, list[int]]:
+        self._channel.send(json.dumps(request).encode())
         while True:
             data, given, _, _ = socket.recv_fds(
                 self._channel, _MESSAGE_BYTES, 8, socket.MSG_CMSG_CLOEXEC
@@ -210,50 +216,33 @@ class Helper:
     def __init__(self, channel: socket.socket, caller: int) -> None:
         self.channel = channel
         self.caller = caller
-        self.group = os.getpgid(caller)
-        self.member = stay_in(self.group)
-        # By the caller's own number for each: it can name a program before it knows its pid.
-        self.programs: dict[int, tuple[subprocess.Popen[bytes], int]] = {}
-        # Descriptors of the request that is being answered, and of its answer.
-        self.taken: list[int] = []
-        self.given: list[int] = []
+        self.given: list[int] = []  # descriptors of the answer
 
     def serve(self) -> None:
         """Answer requests until the caller closes its end or dies."""
-        woken, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
         # What ends a service reaches every process. It is meant for the programs in the lab and for
-        # the caller, who ends this process. A handler, unlike SIG_IGN, is not inherited.
+        # the caller, who ends this process.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(number, lambda *_: None)
-        # Programs orphaned in the lab become ours, so that the end of the lab finds them.
-        libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
+            signal.signal(number, signal.SIG_IGN)
         poll = select.poll()
         poll.register(self.channel, select.POLLIN)
-        poll.register(woken, select.POLLIN)
         # A caller that forked has copies of its end: the end of file alone is not enough.
         with contextlib.suppress(OSError):
             poll.register(os.pidfd_open(self.caller), select.POLLIN)
+        before = network_at("/proc/self/ns/net")
         try:
             while os.getppid() == self.caller:
                 ready = {fd for fd, _ in poll.poll()}
-                if woken in ready:
-                    os.read(woken, 4096)
-                    self.reap()
                 if self.channel.fileno() in ready and not self.answer():
                     return
         finally:
-            self.end_programs()
+            if (own := network_at("/proc/self/ns/net")) != before:
+                kill_programs([own])
 
     def answer(self) -> bool:
         """Answer one request; return False at end of file."""
         try:
-            data, self.taken, _, _ = socket.recv_fds(
-                self.channel, _MESSAGE_BYTES, 8, socket.MSG_CMSG_CLOEXEC
-            )
+            data = self.channel.recv(_MESSAGE_BYTES)
         except ConnectionResetError:
             return False
         if not data:
@@ -265,8 +254,7 @@ class Helper:
         except RefusedError as error:
             reply["refused"] = error.args
         except OSError as error:
-            path = error.filename if isinstance(error.filename, str) else None
-            reply["os"] = error.errno or 0, error.strerror or str(error), path
+            reply["os"] = error.errno or 0, error.strerror or str(error)
         except Exception as error:
             reply["bug"] = f"{type(error).__name__}: {error}"
         try:
@@ -274,7 +262,7 @@ class Helper:
         except BrokenPipeError:
             return False
         finally:
-            for fd in self.taken + self.given:
+            for fd in self.given:
                 os.close(fd)
             self.given = []
         return True
@@ -292,103 +280,6 @@ class Helper:
     def op_read(self, table: str) -> str:
         with open(f"/proc/self/net/{table}") as file:
             return file.read()
-
-    def op_popen(self, token: int, argv: list[str], env: dict[str, str], cwd: str) -> int:
-        """Start a program with the pipe for its status, and its three streams."""
-        status, stdin, stdout, stderr = self.taken
-        helper = os.getpid()
-
-        def die_with_helper() -> None:
-            with contextlib.suppress(OSError):  # the caller has another terminal since
-                os.setpgid(0, self.group)  # Ctrl-C is for programs as for the caller
-            libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-            if os.getppid() != helper:
-                os._exit(1)
-
-        program = subprocess.Popen(
-            argv,
-            stdin=stdin,
-            stdout=stdout,
-            stderr=stderr,
-            env=env,
-            # Mostly the helper's own: it need not be able to enter it.
-            cwd=None if cwd == os.readlink("/proc/self/cwd") else cwd,
-            preexec_fn=die_with_helper,  # safe: this process has one thread
-        )
-        self.programs[token] = (program, os.dup(status))
-        return program.pid
-
-    def op_signal(self, token: int, number: int) -> None:
-        if token in self.programs:
-            os.kill(self.programs[token][0].pid, number)
-
-    def reap(self) -> None:
-        """Collect all programs that ended, and tell the caller how."""
-        with contextlib.suppress(ChildProcessError):
-            while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                self.ended(*ended)
-
-    def ended(self, pid: int, status: int) -> None:
-        """Write a program's status into the pipe that the caller waits on."""
-        if pid == self.member:
-            self.member = 0
-        for token, (program, pipe) in self.programs.items():
-            if program.pid == pid:
-                program.returncode = os.waitstatus_to_exitcode(status)
-                with contextlib.suppress(BrokenPipeError):
-                    os.write(pipe, str(program.returncode).encode())
-                os.close(pipe)
-                del self.programs[token]
-                return
-
-    def end_programs(self) -> None:
-        """Kill what runs in the lab, and what that leaves behind, until nothing is left."""
-        while running := [pid for pid in children() if pid != self.member]:
-            for pid in running:
-                with contextlib.suppress(OSError):
-                    os.kill(pid, signal.SIGKILL)
-            self.ended(*os.waitpid(-1, 0))
-        if not self.member:  # it has ended already, and its number may be another's
-            return
-        with contextlib.suppress(OSError):
-            os.setpgid(self.member, 0)  # so that its end is not that of the group's last
-        with contextlib.suppress(OSError):
-            os.kill(self.member, signal.SIGKILL)
-
-
-def stay_in(group: int) -> int:
-    """Have a child that is in a process group for as long as this process lasts.
-
-    Programs in the lab are of the caller's group, and their parent, this process, is not. Where no
-    shell looks after that group, the kernel sends SIGHUP to all of it when the last such program
-    ends while something in it is stopped (setpgid(2), orphaned groups). So this child ends later.
-    """
-    parent = os.getpid()
-    # What is sent to the group is not for the child.
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
-    if child := os.fork():
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        with contextlib.suppress(OSError):  # the caller has another terminal since
-            os.setpgid(child, group)
-        return child
-    with contextlib.suppress(BaseException):
-        os.closerange(0, 1 << 10)
-        libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
-        while os.getppid() == parent:
-            signal.pause()
-    os._exit(0)
-
-
-def children() -> list[int]:
-    """List the processes whose parent is this one."""
-    pids = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):  # ended meanwhile
-            with open(f"/proc/{name}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-            if int(fields[1]) == os.getpid():
-                pids.append(int(name))
-    return pids
 
 
 def main(channel: str, caller: str) -> None:

@@ -82,7 +82,7 @@ class LabMachine:
             The program and its arguments.
         stdin, stdout, stderr : int or file object, optional
             As for ``subprocess.Popen``: a file, ``PIPE``, ``DEVNULL``, for stderr also
-            ``STDOUT``. By default this process's own; ``/dev/null`` where it has none.
+            ``STDOUT``. By default this process's own.
         env : mapping, optional
             The program's whole environment; by default this process's.
         cwd : path, optional
@@ -93,25 +93,8 @@ class LabMachine:
         args = [os.fspath(arg) for arg in argv]
         if not args:
             raise ValueError("argv is empty: it must name a program")
-        theirs: list[int] = []
-        pipes: list[IO[Any] | None] = []
-        with contextlib.ExitStack() as given, contextlib.ExitStack() as ours:
-            for number, stream in enumerate((stdin, stdout, stderr)):
-                is_joined = number == 2 and stream == subprocess.STDOUT
-                pipe, end = _stream_ends(number, theirs[1] if is_joined else stream, text)
-                given.callback(os.close, end)
-                theirs.append(end)
-                pipes.append(pipe and ours.enter_context(pipe))
-            process = LabProcess(
-                self._helper,
-                args,
-                pipes,
-                theirs,
-                env=dict(os.environ if env is None else env),
-                cwd=os.readlink("/proc/self/cwd") if cwd is None else os.fspath(cwd),
-            )
-            ours.pop_all()
-            return process
+        how = {"stdin": stdin, "stdout": stdout, "stderr": stderr, "env": env, "cwd": cwd}
+        return LabProcess(self._helper.entering(), args, text=text, **how)
 
     def run(
         self,
@@ -216,24 +199,6 @@ class LabReceiver(LabMachine):
     def arrivals(self) -> Arrivals:
         """Read what has arrived here until now; subtract two to see what arrived in between."""
         return Arrivals.of(self.snmp())
-
-
-def _stream_ends(
-    number: int, stream: int | IO[Any] | None, text: bool
-) -> tuple[IO[Any] | None, int]:
-    """Return our end (if any) and the program's end of one of its three streams."""
-    if stream == subprocess.PIPE:
-        read, write = os.pipe2(os.O_CLOEXEC)
-        ours, theirs = (write, read) if number == 0 else (read, write)
-        mode = ("w" if number == 0 else "r") + ("" if text else "b")
-        errors = "replace" if text else None  # a program may write anything
-        return os.fdopen(ours, mode, -1 if text or number else 0, errors=errors), theirs
-    # A file of ours that is not inheritable only happens to have the stream's number.
-    if stream == subprocess.DEVNULL or (stream is None and not os.get_inheritable(number)):
-        return None, os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    if stream is None:
-        return None, os.dup(number)
-    return None, os.dup(stream if isinstance(stream, int) else stream.fileno())
 
 
 def _read_all(file: IO[bytes] | None, text: bool) -> Any:

@@ -9,12 +9,14 @@ import contextlib
 import ctypes
 import os
 import signal
+import time
 from collections.abc import Collection
 from pathlib import Path
 
 from .device import RefusedError
 
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
+_END_S, _PATIENCE_S = 0.001, 5.0  # in which what was killed may end, and has to
 
 #: Device and inode of a network's file: no other network has them while this one is there.
 Network = tuple[int, int]
@@ -78,14 +80,20 @@ def is_in(networks: Collection[Network], process: int) -> bool:
 
 
 def kill_programs(networks: Collection[Network]) -> None:
-    """Kill what runs in networks, and nothing else that has its process id."""
-    for path in Path("/proc").glob("[0-9]*"):
-        pid = int(path.name)
+    """Kill what runs in networks, but this process, until nothing is left that can be killed."""
+    until = time.monotonic() + _PATIENCE_S
+    while sum(_kill(int(path.name), networks) for path in Path("/proc").glob("[0-9]*")):
+        if time.monotonic() > until:
+            return
+        time.sleep(_END_S)
+
+
+def _kill(pid: int, networks: Collection[Network]) -> bool:
+    """Kill a process if it is in one of these networks, and none that has its number since."""
+    if pid == os.getpid() or not is_in(networks, pid):
+        return False
+    with contextlib.suppress(OSError), open(os.pidfd_open(pid)) as process:
         if is_in(networks, pid):
-            with contextlib.suppress(OSError):
-                process = os.pidfd_open(pid)
-                try:
-                    if is_in(networks, pid):
-                        signal.pidfd_send_signal(process, signal.SIGKILL)
-                finally:
-                    os.close(process)
+            signal.pidfd_send_signal(process.fileno(), signal.SIGKILL)
+        return True
+    return False

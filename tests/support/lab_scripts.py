@@ -25,9 +25,6 @@ UDP_SEGMENT = 103
 #: Far more than anything here takes: to fail instead of hanging.
 PATIENCE_S = 60
 
-#: What a shell is told to start a program without its standard streams.
-CLOSE = ("0<&-", "1>&-", "2>&-")
-
 #: Scripts load the lab without its package: they must not depend on the compiled core.
 LOAD = f"""
 import os, signal, socket, subprocess, sys, types
