@@ -16,7 +16,7 @@ TAGS ?= 0
 WITH := PATH="$(abspath $(BIN)):$$PATH"
 WORKERS = -n $(JOBS) --maxprocesses 8
 
-SOURCES := pyproject.toml meson.build meson.options spead_tutorial_run.py $(shell find csrc spead_tutorial -type f \
+SOURCES := pyproject.toml meson.build meson.options $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
 .PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-pytest test-notebooks notebooks notebooks-refresh docs test-docs published test-published packages test-packages test-oldest screenshots figures peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``python -m bench``: the harness, from the repository."""
 
-from spead_tutorial_run import start
+from bench.cli import main
 
-start("python -m bench", "bench.cli")
+main()

@@ -7,9 +7,8 @@ after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
 import contextlib
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -25,7 +24,7 @@ from spead_tutorial.measure.records import RecordError, Recording, locked, read
 from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
 from spead_tutorial.results.tables import plain
-from spead_tutorial.tools.command_line import Whole, finish, parsed
+from spead_tutorial.tools.command_line import Whole, as_process, parsed
 from spead_tutorial.tools.progress import Steps, duration
 
 RESULTS = Path("results", "bench")
@@ -322,5 +321,5 @@ def merge(records: tuple[Path, ...], output: Path) -> int:
     return 0
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    sys.exit(finish(cli, "python -m bench", arguments))
+def main() -> None:
+    as_process(cli, "python -m bench")

@@ -3,8 +3,6 @@
 
 import dataclasses
 import json
-import sys
-from collections.abc import Sequence
 
 import click
 
@@ -12,7 +10,7 @@ import spead_tutorial
 from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS, find_program
 from spead_tutorial.measure import programs
 from spead_tutorial.tools.check import check
-from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, as_typed, finish
+from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, as_process, as_typed
 from spead_tutorial.tools.doctor import doctor
 from spead_tutorial.tools.lab import lab, sink
 from spead_tutorial.tools.notebooks import notebook
@@ -100,8 +98,8 @@ for _command in (check, doctor, lab, notebook, recv, run, sink, timeline, tour, 
     cli.add_command(_command)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    sys.exit(finish(cli, "spead-tutorial", arguments))
+def main() -> None:
+    as_process(cli, "spead-tutorial")
 
 
 if __name__ == "__main__":

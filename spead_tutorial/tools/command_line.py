@@ -5,20 +5,21 @@ What goes wrong is one line on stderr. Exit status: 1 where it could not be done
 was asked for wrongly, 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
-from spead_tutorial_run import how_it_ended
-
 import argparse
 import contextlib
 import functools
 import math
 import os
 import re
+import select
 import shlex
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
 
 import click
 
@@ -31,6 +32,7 @@ from spead_tutorial.results.tables import plain
 
 _COMMAND = "spead-tutorial"
 _FAILED, _WRONG = 1, 2
+_ENDING = signal.SIGTERM, signal.SIGHUP
 #: Where a command of ours begins, or a Python that has to have the package.
 _COMMANDS = re.compile(r"(?<![\w./-])(?=spead-tutorial [a-z-]|python (?:-m bench|\$\(|\S+\.py))")
 _T = TypeVar("_T")
@@ -142,6 +144,49 @@ def worded(template: Path, **names: Any) -> Any:
 
 
 # ---- From beginning to end ----
+
+
+class Ended(KeyboardInterrupt):
+    """SIGTERM or SIGHUP: what cleans up after Ctrl-C cleans up after it, too."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def how_it_ended(error: BaseException | None) -> tuple[str, int]:
+    """Return what to say of Ctrl-C or a signal like it, and the exit status."""
+    number = error.number if isinstance(error, Ended) else signal.SIGINT
+    how = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+    return how, 128 + number
+
+
+def _raise(number: int, frame: FrameType | None) -> NoReturn:
+    # They come in twos: from timeout(1) both to the process and to its group.
+    for ending in _ENDING:
+        signal.signal(ending, signal.SIG_IGN)
+    _leave_terminal()
+    raise Ended(number)
+
+
+def _leave_terminal() -> None:
+    """Write into /dev/null where a terminal was: to clean up must not fail for want of a reader."""
+    streams = select.poll()
+    for fd in (1, 2):
+        streams.register(fd, 0)
+    null = os.open(os.devnull, os.O_WRONLY)
+    for fd, event in streams.poll(0):
+        if event & select.POLLHUP:
+            os.dup2(null, fd)
+    os.close(null)
+
+
+def as_process(command: click.Command, name: str) -> NoReturn:
+    """Be a command line, to which SIGTERM and SIGHUP are what Ctrl-C is."""
+    for number in _ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as it is under nohup
+            signal.signal(number, _raise)
+    sys.exit(finish(command, name, None))
 
 
 def _say(name: str, message: str, *ways: str) -> None:

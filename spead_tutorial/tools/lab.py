@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``spead-tutorial lab`` and ``sink``: a command in a fresh lab, and a receiver."""
 
-from spead_tutorial_run import how_it_ended
-
 import contextlib
 import os
 import shlex
@@ -15,6 +13,7 @@ from spead_tutorial._shown import shown
 from spead_tutorial.lab import ADDRESS, KINDS, Lab, LabError, LabProcess, sink_path
 from spead_tutorial.lab.device import instead
 from spead_tutorial.lab.process import end_interrupted
+from spead_tutorial.tools.command_line import how_it_ended
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
