@@ -86,7 +86,13 @@ def test_a_receiver_and_its_sender_work_in_two_terminals_as_they_are_typed():
     first, second, *_ = map(typed_of, ways)
     with subprocess.Popen([*CONFINED, "sh", "-c", first], **PIPES) as receiver:
         assert "listening" in receiver.stderr.readline() + receiver.stderr.readline()
-        beside = ["nsenter", f"--target={receiver.pid}", "--user", "--net", "--preserve-credentials"]
+        beside = [
+            "nsenter",
+            f"--target={receiver.pid}",
+            "--user",
+            "--net",
+            "--preserve-credentials",
+        ]
         assert run(*beside, "sh", "-c", second).returncode == 0
         said = receiver.stdout.read()
     assert said.count("Timestamp: ") == 3
