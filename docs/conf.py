@@ -47,7 +47,6 @@ extensions = [
     "tables",
     "theme",
 ]
-exclude_patterns = ["design/README.md"]
 nitpicky = True
 # Names of the C library and of others' packages: they are described there, and the site has no
 # links that take a network to check.
