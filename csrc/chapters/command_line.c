@@ -208,7 +208,7 @@ _Noreturn static void help(const char *doc, const char *example, const struct wo
 
 /* What getopt_long() is told. */
 struct spec {
-    char letters[2 * MOST_WORDS + 3];
+    char letters[2 * MOST_WORDS + 2];
     struct option longs[MOST_WORDS + 2];
     size_t n_letters, n_longs;
 };
@@ -260,7 +260,7 @@ void read_words(int argc, char **argv, const char *doc, const char *example, con
 {
     const struct word *own[MOST_WORDS + 1] = {NULL};
     const char *given[MOST_WORDS] = {NULL};
-    struct spec spec = {.letters = ":h", .n_letters = 2};
+    struct spec spec = {.letters = "h", .n_letters = 1};
     size_t n = 0;
     for (; words->name != NULL && n < MOST_WORDS; words++)
         if (words->only == '\0' || strchr(accepted, words->only) != NULL) {
@@ -269,16 +269,12 @@ void read_words(int argc, char **argv, const char *doc, const char *example, con
         }
     spec.longs[spec.n_longs] = (struct option){"help", no_argument, NULL, 'h'};
     atexit(check_written);
-    opterr = 0; /* one line of our own says it */
+    argv[0] = program_invocation_short_name; /* by which getopt_long() calls it */
     for (int c; (c = getopt_long(argc, argv, spec.letters, spec.longs, NULL)) != -1;) {
         if (c == 'h')
             help(doc, example, own); /* before anything takes the place of a default */
-        if (c == ':')
-            usage_error("%s needs a value: see --help", argv[optind - 1]);
-        if (c == '?' && optopt > 0 && optopt < FIRST_LONG)
-            usage_error("there is no option -%c: see --help", optopt);
         if (c == '?')
-            usage_error("there is no option %s: see --help", argv[optind - 1]);
+            exit(2); /* getopt_long() has said why */
         given[found(own, c)] = optarg != NULL ? optarg : "";
     }
     for (size_t i = 0; i < n; i++)

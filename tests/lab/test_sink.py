@@ -224,8 +224,8 @@ def test_what_the_kernel_dropped_for_lack_of_room_is_reported(sink):
         (["-r", "0", "127.0.0.1", "0"], "-r must be a number of bytes from 1 to"),
         (["-c", "1x", "127.0.0.1", "0"], "-c must be a whole number from 1 to"),
         (["-b", "-5", "127.0.0.1", "0"], "-b must be a number of bytes from 1 to"),
-        (["--fast", "127.0.0.1", "0"], "there is no option --fast"),
-        (["127.0.0.1", "0", "-t"], "-t needs a value"),
+        (["--fast", "127.0.0.1", "0"], "unrecognized option"),
+        (["127.0.0.1", "0", "-t"], "requires an argument"),
         (["198.51.100.1", "0"], "cannot listen at 198.51.100.1"),
     ],
 )
