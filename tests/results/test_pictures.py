@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What pictures say of recordings, a table; and where their bars, lines and points are."""
+
+import dataclasses
+import json
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+from msgspec.structs import fields, replace
+
+from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.measure.records import Recording, Sample, Timeline
+from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.results import plots
+from spead_tutorial.results.plots.render import TIMES, Line, in_words, mark, points_of
+from support.pictures import Drawing, bars_of, draw, drawing, fail, typed
+from support.recordings import (
+    EIGHT,
+    KIB,
+    MIB,
+    NEW_MEMORY,
+    PICTURES,
+    TEN,
+    around,
+    make_bounds,
+    make_rounds,
+    make_sample,
+)
+from support.records import HEADER, make_spacing
+
+MS = 1_000_000
+Change = Callable[[Recording], Recording]
+
+# ---- Changes to a recording ----
+
+
+def of(*samples: Sample) -> Change:
+    """Have these samples alone."""
+    return lambda recording: Recording(HEADER, samples)
+
+
+def only(measured: Callable[[Sample], object]) -> Change:
+    return lambda one: dataclasses.replace(one, samples=tuple(filter(measured, one.samples)))
+
+
+def failing(which: Callable[[Sample], bool]) -> Change:
+    return lambda one: dataclasses.replace(one, samples=fail(one, which))
+
+
+def more(*samples: Sample) -> Change:
+    return lambda one: dataclasses.replace(one, samples=(*one.samples, *samples))
+
+
+def again(**changes: Any) -> Change:
+    """Have the same samples once more, a little different."""
+    return lambda one: more(*(replace(sample, **changes) for sample in one.samples))(one)
+
+
+def as_fast_as(of_whom: Callable[[Sample], bool], *sizes: int) -> Change:
+    """Have all samples of a language, size and round as fast as one, at some sizes or at all."""
+
+    def change(recording: Recording) -> Recording:
+        ns = {
+            (one.language, one.heap_size, one.round): one.elapsed_ns
+            for one in recording.samples
+            if of_whom(one)
+        }
+        samples = tuple(
+            replace(one, elapsed_ns=ns[one.language, one.heap_size, one.round])
+            if not sizes or one.heap_size in sizes
+            else one
+            for one in recording.samples
+        )
+        return dataclasses.replace(recording, samples=samples)
+
+    return change
+
+
+def with_header(**changes: Any) -> Change:
+    return lambda one: dataclasses.replace(one, header=replace(one.header, **changes))
+
+
+def with_mtu(mtu: int | None) -> Change:
+    return with_header(lab={"kind": "dummy", "mtu": mtu})
+
+
+def with_caches(**caches: int) -> Change:
+    return with_header(machine=HEADER.machine | {"caches_bytes": caches})
+
+
+def with_other_machine(recording: Recording) -> Recording:
+    return dataclasses.replace(recording, others=(with_caches(L2=MIB)(recording).header,))
+
+
+def spacings(*runs: Any) -> Change:
+    return lambda recording: Recording(HEADER, (), spacings=runs)
+
+
+def chapters(rates: dict[int, float]) -> tuple[Sample, ...]:
+    """Rounds of chapters at these rates, in both languages."""
+    return tuple(
+        one
+        for chapter, rate in rates.items()
+        for language in ("python", "c")
+        for one in make_rounds(find_chapter(str(chapter)).name, language, around(rate))
+    )
+
+
+def bounds(_: Recording) -> Recording:
+    return make_bounds()
+
+
+def in_turns_8(one: Sample) -> bool:
+    return (one.language, one.program, one.implementation) == ("python", EIGHT, "ours")
+
+
+def is_new_memory(one: Sample) -> bool:
+    return one.program == NEW_MEMORY and not one.variant
+
+
+#: Two heaps, one after the other: 6 ms to prepare, 2 ms to send, 1 ms until the program goes on.
+ALTERNATING = Timeline(
+    "some", "tut_4_send_perf", "python", True, MIB, 1472,
+    prepare_ns=(0, 10 * MS),
+    queued_ns=(6 * MS, 16 * MS),
+    first_packet_ns=(6 * MS, 16 * MS),
+    last_packet_ns=(8 * MS, 18 * MS),
+    completed_ns=(8 * MS, 18 * MS),
+    resumed_ns=(9 * MS, 20 * MS),
+)  # fmt: skip
+FIRST_HEAP = {
+    field.name: getattr(ALTERNATING, field.name)[:1]
+    for field in fields(Timeline)
+    if field.name.endswith("_ns")
+}
+
+
+def timed(run: Timeline) -> Change:
+    return lambda recording: Recording(HEADER, (), (run,))
+
+
+def same(recording: Recording) -> Recording:
+    return recording
+
+
+#: Two programs of which as much leaves at once; and one alone.
+ALIKE = [
+    make_spacing(program, False, 100, 10, number)
+    for program in ("tut_4_send_perf", "tut_5_send_pipeline")
+    for number in range(7)
+]
+WARM_UP_FAILED = make_sample("tut_6_send_pktsize", "c", 1.0, warm_up=True, failure="it failed")
+FAILED_6 = "6 Bigger packets, C: 1 MiB failed."
+STEPS_5_TO_10 = "1 MiB heaps, chapter 5 to 10: x2.00 (Python, C). "
+LOOPBACK_2 = make_rounds("tut_2_send", "c", [50.0] * 3, kind="loopback", device="lo")
+PEERS = [
+    replace(one, implementation="spead2-source", elapsed_ns=one.elapsed_ns * 2)
+    for one in PICTURES["ladder"][1].samples
+    if one.language == "python" and one.chapter in (6, 10)
+]
+LOOPS = [
+    one
+    for variant, rate in (("one thread", 12000), ("one thread, 2 streams", 23000))
+    for one in make_rounds("ceiling", "c", around(rate), implementation="ceiling", variant=variant)
+]
+
+#: A picture, what is changed of its recording, what it says then, and what it says no more.
+SAYS = [
+    # What was not measured is not spoken of.
+    ("sweep", only(lambda one: one.implementation == "ours"), ["chapter 10, C"],
+     ["spead2", "bare calls"]),
+    ("sweep", only(lambda one: one.program != EIGHT), ["chapter 10, C"], [", gain", "gain:"]),
+    ("sweep", only(lambda one: not in_turns_8(one)), ["Python: 8 KiB 2000"],
+     ["chapter 10, Python, gain"]),
+    ("memory", only(lambda one: one.program == NEW_MEMORY), ["C, new memory"],
+     ["gain:", "used again: 1"]),
+    ("packets", only(lambda one: one.packet_size == 9000), ["several sizes."],
+     ["1472", "fragment"]),
+    ("loopback", only(lambda one: one.variant == "listener"), ["as fast as it can"],
+     ["nobody listens"]),
+    ("loopback", only(lambda one: one.variant), ["Loopback, not the lab."], ["lab's device"]),
+    ("ceiling", only(lambda one: "huge" not in one.variant), ["2 streams, fill and copy: 1"],
+     ["huge"]),
+    # An MTU parts packets where it is known and smaller than some.
+    ("packets", with_mtu(9216), ["; fragments ", "MTU 9216\n"], []),
+    ("packets", with_mtu(65536), [], ["fragments", "MTU 65536\n"]),
+    ("packets", with_mtu(None), [], ["fragments", "MTU None\n"]),
+    # Bare loops: sorted at the heaps where they differ most.
+    ("ceiling", as_fast_as(lambda one: one.variant == "two threads"),
+     ["The best bare loop, not two threads: no difference found. "], []),
+    ("ceiling", same, ["in MB/s. one thread, read in place, huge pages: 1 MiB 20000. 2 streams, f"],
+     []),
+    # Above such a rate the sender could not go.
+    ("receivers", bounds, ["Lossless, chapter 3 to 7: ≥ x3.00 (Python), x2", ", ≥\n",
+     "7 Power that keeps up, Python: 1 MiB 1500, 1 MiB is a lower bound,"], []),
+    ("loss", bounds,
+     ["Chapter 7 loses nothing up to ≥ 1 500 MB/s (Python), ≥ 3 000 MB/s (C). "], []),
+    ("lost", failing(lambda one: one.variant.endswith("1 % lost") and one.round == 0),
+     ["1 % lost: failed: not all is accounted for.", "nothing in the way: 100 %"], []),
+    # The ladder's title is of chapters that send to the same place.
+    ("ladder", same, [STEPS_5_TO_10], []),
+    ("ladder", more(*LOOPBACK_2), [STEPS_5_TO_10, "dummy, MTU 9216 (chapter 2: loopback)"], []),
+    ("ladder", more(*make_rounds("tut_16_send_equal_packets", "c", [9000.0] * 3)),
+     [STEPS_5_TO_10], []),
+    ("ladder", more(*make_rounds("tut_4_send_perf", "c", [50.0] * 3)), [STEPS_5_TO_10], []),
+    ("ladder", more(*make_rounds("tut_4_send_constant", "c", [2000.0] * 3, chapter=4)),
+     ["1 MiB heaps, chapter 4 to 10: x5.01 (C). "], []),
+    ("ladder", of(*LOOPBACK_2), ["The chapters' rates. "], []),
+    # Of both languages it is said once that a step gains nothing, here of two steps.
+    ("ladder", of(*chapters({5: 1000, 6: 2000, 8: 2000, 10: 2000, 11: 3000})),
+     ["\nno\ndifference" * 2, "x1.50\nx1.50\n"], []),
+    ("ladder", failing(lambda one: one.chapter == 6),
+     [FAILED_6, FAILED_6.replace("C:", "Python:"), "failed: no rate\nfailed: no rate\n"], ["6010"]),
+    ("ladder", more(WARM_UP_FAILED), ["Python: 1 MiB 6010. " + FAILED_6], []),
+    ("ladder", more(*PEERS, *LOOPS),
+     ["spead2 in Python its best chapter: 1 MiB 5005, 8 KiB 5005.",  # chapter 10's
+      "bare system calls one thread, 2 streams: 1 MiB 23000."], []),
+    # Caches are drawn where heaps are as large, and all machines have them.
+    ("memory", same, ["L2 2 MiB\n"], ["L3"]),
+    ("memory", with_caches(L2=MIB, L3=32 * MIB), ["L2 1 MiB\n", "L3 32 MiB\n"], []),
+    ("memory", with_other_machine, [], ["L2", "L3"]),
+    ("memory", with_header(machine=HEADER.machine), [], ["L2", "L3"]),
+    ("memory", of(*make_rounds(EIGHT, "c", [100.0] * 3)), ["C, used again: 1 MiB 100."],
+     ["page faults a heap:"]),
+    # Where a difference is told; and what is none stands in brackets.
+    ("causes", as_fast_as(is_new_memory, MIB, 64 * MIB),
+     ["payload sent in MB/s\n", "Heaps of 16 MiB\n", "4 096\n"], ["in brackets:"]),
+    ("causes", as_fast_as(is_new_memory),
+     ["(x1.00)\n" * 6, "64 MiB heaps: memory kept no difference found; used again no",
+      "in brackets:"], []),
+    ("timeline", timed(ALTERNATING), ["In turns, the network thread works 20 %."], []),
+    ("timeline", timed(replace(ALTERNATING, **FIRST_HEAP)), ["heaps 0 to 0 of 1"], []),
+    # Runs are shown of the samples where overlapping changes most.
+    ("timeline", same, ["Overlapped, the network thread works 100 %, not 57 %. Constant sam"], []),
+    ("pipeline", only(lambda one: not one.random),
+     ["Constant samples, a core each, C, gain: 1 MiB x1.50 ("], ["Random"]),
+    ("spacing", spacings(*ALIKE), ["What leaves at once: no difference found."], []),
+    ("spacing", spacings(make_spacing("tut_4_send_perf", True, 6000)),
+     ["255 KiB leave at once in turns."], []),
+]  # fmt: skip
+
+
+def all_said(drawn: Drawing) -> str:
+    """Title and words, and what is drawn, each in a line."""
+    return typed("\n".join([f"{drawn.title} ", drawn.words, *drawn.seen, ""]))
+
+
+@pytest.mark.parametrize(("name", "change", "there", "gone"), SAYS)
+def test_a_picture_says_what_its_recording_has_and_nothing_else(name, change, there, gone):
+    picture, recording = PICTURES[name]
+    said = all_said(draw(picture, change(recording)))
+    assert [words for words in there if words not in said] == []
+    assert [words for words in gone if words in said] == []
+
+
+def with_failed_splits(recording: Recording) -> Recording:
+    failed = (replace(one, failure="no", own={}) for one in recording.splits)
+    return dataclasses.replace(recording, splits=(*failed, *recording.splits))
+
+
+def with_failed_spacing(recording: Recording) -> Recording:
+    run = make_spacing("tut_4_send_perf", False, 10)
+    run = replace(run, heaps=(), time_ns=(), message_bytes=(), failure="no")
+    return dataclasses.replace(recording, spacings=(run, *recording.spacings))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("sweep", more(*make_rounds(TEN, "c", [50.0] * 7, heap_size=8 * KIB, packet_size=8240,
+                                    variant="equal"))),
+        ("causes", more(*make_rounds(NEW_MEMORY, "c", [100.0] * 7, heap_size=8 * KIB,
+                                     page_faults=0))),
+        ("loopback", more(*make_rounds("tut_6_send_pktsize", "c", [9.0] * 7, packet_size=65504))),
+        ("receiving", again(variant="")),
+        ("ladder", again(implementation="spead2", elapsed_ns=1)),
+        ("where", again(warm_up=True, elapsed_ns=10)),
+        ("where", with_failed_splits),
+        ("spacing", with_failed_spacing),
+    ],
+)  # fmt: skip
+def test_what_is_no_part_of_a_picture_does_not_change_it(name, change):
+    def without_caption(drawn: Drawing) -> list[str]:
+        return [drawn.title, drawn.words.split(" a processor")[0], *drawn.seen]
+
+    picture, recording = PICTURES[name]
+    drawn = draw(picture, change(recording))
+    assert without_caption(drawn) == without_caption(drawing(name))
+
+
+# ---- Where bars and lines are ----
+
+
+def test_a_bar_has_the_work_of_a_thread_and_ends_when_the_next_heap_begins():
+    for axis in drawing("where").figure.axes:
+        rows: dict[float, list[tuple[float, float]]] = {}
+        for bar in axis.patches:
+            rows.setdefault(round(bar.get_y(), 3), []).append((bar.get_x(), bar.get_width()))
+        assert len(rows) == 6  # chapter 10 has two threads, chapter 13 one, in two languages
+        for row in rows.values():
+            ends = [left + width for left, width in row]
+            assert ends[-1] == pytest.approx(1)
+            assert [left for left, _ in row] == pytest.approx([0, *ends[:-1]])
+        program, stream = ([width for _, width in rows[y]] for y in sorted(rows)[:2])
+        assert program == pytest.approx([0.25, 0.125, 0, 0.125, 0.5])
+        assert stream == pytest.approx([0, 0.03, 0.675, 0.045, 0.25])
+
+
+def test_what_is_said_of_both_languages_lies_over_the_interval_of_neither():
+    rates = {"python": [8000.0, 8100.0, 8200.0], "c": [5000.0, 8100.0, 9000.0]}
+    samples = tuple(
+        one
+        for chapter in ("5", "6")
+        for language, some in rates.items()
+        for one in make_rounds(find_chapter(chapter).name, language, some)
+    )
+    figure = draw(PICTURES["ladder"][0], Recording(HEADER, samples)).figure
+    (axis,) = figure.axes
+    figure.canvas.draw()
+    (words,) = (one for one in axis.texts if one.get_text().endswith("difference"))
+    intervals = [one.get_window_extent() for one in axis.lines if len(one.get_xdata()) == 2]
+    assert len(intervals) == 4
+    assert words.get_window_extent().count_overlaps(intervals) == 0
+
+
+def test_a_larger_rate_is_farther_to_the_right_in_a_ladder():
+    found = points_of(drawing("ladder").figure)
+    by_rate = sorted((values for _, values in found if values[0] == MIB), key=lambda one: one[1])
+    from_left = [values[5] for values in by_rate]
+    assert from_left == sorted(from_left)
+    rows = {str(line["name"]).rpartition(", ")[0] for line, _ in found}
+    assert rows == {"5 Send while preparing", "6 Bigger packets", "10 Reuse heaps"}
+
+
+def test_no_faults_at_all_are_at_the_bottom_of_a_logarithmic_scale():
+    figure = drawing("memory").figure
+    panel = next(axis for axis in figure.axes if axis.get_yscale() == "log")
+    lowest = min(min(line.get_ydata()) for line in panel.lines if len(line.get_xdata()) == 3)
+    assert panel.get_ylim()[0] < lowest == 0.01
+    assert panel.get_ylim()[1] > 64 * MIB / 4096
+
+
+def test_bars_are_at_the_times_that_were_recorded():
+    figure = draw(PICTURES["timeline"][0], Recording(HEADER, (), (ALTERNATING,))).figure
+    found = bars_of(figure.axes[0])
+    program, network = (
+        [(left, right) for left, right, y in found if y == row]
+        for row in sorted({y for *_, y in found})
+    )
+    assert program == [(0, 6), (6, 9), (10, 16), (16, 20)]  # preparing, waiting
+    assert network == [(6, 8), (16, 18)]
+
+
+def test_there_is_a_line_at_the_time_of_each_message_of_three_heaps_and_the_next():
+    one = make_spacing("tut_4_send_perf", True, 6000)
+    (axis,) = draw(PICTURES["spacing"][0], Recording(HEADER, (), spacings=(one,))).figure.axes
+    segments = [one for lines in axis.collections for one in lines.get_segments()]
+    begins = [6.03 * heap for heap in range(4)]
+    expected = [begin + 0.01 * message for begin in begins for message in range(4)]
+    assert sorted(float(points[0][0]) for points in segments) == pytest.approx(expected)
+    of_one, of_next = axis.collections[:2]
+    assert of_one.get_color()[0].tolist() != of_next.get_color()[0].tolist()
+
+
+def test_a_heap_that_was_held_up_is_not_shown():
+    even = make_spacing("tut_4_send_perf", True, 100)
+    late = [time + 10**8 * (heap > 14) for heap, time in zip(even.heaps, even.time_ns, strict=True)]
+    runs = (replace(even, time_ns=tuple(late)),)
+    figure = draw(PICTURES["spacing"][0], Recording(HEADER, (), spacings=runs)).figure
+    assert figure.axes[0].get_xlim()[1] < 1
+
+
+# ---- Points, as data ----
+
+
+def test_a_picture_for_the_site_has_its_points_in_a_file_where_there_are_some(tmp_path):
+    written = [
+        [path.name for path in plots.save_for_site(tmp_path / f"{name}.svg", *PICTURES[name])]
+        for name in ("sweep", "lost")
+    ]
+    assert written[0] == ["sweep.svg", "sweep-dark.svg", "sweep.json"]
+    assert written[1] == ["lost.svg", "lost-dark.svg"]
+    found = json.loads((tmp_path / "sweep.json").read_text())
+    assert {len(values) for values in found["points"]} == {8}
+    # Gains are points too, of no series.
+    gains = [n for n, line in enumerate(found["lines"]) if line["unit"] == TIMES]
+    assert [found["lines"][n]["key"] for n in gains] == [[], []]
+    (small,) = (values for n, *values in found["points"] if (n, values[0]) == (gains[0], 8 * KIB))
+    assert small[1] == pytest.approx(4.0, rel=0.05)  # 2000 after 500
+
+
+def test_what_a_search_has_found_is_another_point_than_a_run():
+    searched, ran = (
+        {tuple(line["key"]) for line, _ in points_of(drawing(name).figure) if line["key"]}
+        for name in ("receivers", "receiving")
+    )
+    assert {key[-1] for key in searched} == {"searched"}
+    assert "searched" not in {word for key in ran for word in key}
+    assert len({key[4] for key in ran}) == 2  # sizes of packets
+
+
+def test_a_gain_is_rounded_once_where_it_is_said_in_words():
+    figure, axis = plt.subplots()
+    mark(axis, 0, 0, Line("gain", "", unit=TIMES), KIB, Estimate(0.9953, 0.98, 1, 9))
+    assert typed(in_words(figure, False)) == "gain: 1 KiB x1.00 (0.98 to 1.00)."
+    plt.close(figure)
