@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Plans the measuring of a sweep: which cases, how thoroughly, and for how long."""
 
-import contextlib
 import dataclasses
-import fcntl
 import importlib.metadata
 import importlib.util
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -23,12 +20,14 @@ from spead_tutorial.measure.baselines import PEER
 from spead_tutorial.measure.case import Case, Observer, Size, Step
 from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import header
-from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Taken
+from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Taken, locked
 from spead_tutorial.measure.rounds import left, schedule
 
 SEED = 31
 _START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
 _BOTH = True, False  # samples that warm up, and those that count
+#: Locked for one step, whoever measures; not where ``TMPDIR`` says, which differs among users.
+ONE_AT_A_TIME = Path("/tmp")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -144,25 +143,6 @@ def _with_rates(recording: Recording | None) -> _Like:
     return found
 
 
-# ---- One sample at a time on a machine, whoever measures, and in whatever folder ----
-
-#: Not where ``TMPDIR`` says: that may differ from user to user.
-SHARED = Path("/tmp")
-
-
-@contextlib.contextmanager
-def alone(folder: Path = SHARED) -> Iterator[None]:
-    """Have the machine for one sample, by a lock on a folder; wait until nobody else has it."""
-    # Everybody can read the folder, and the lock ends with the process that has it.
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        fcntl.flock(fd, fcntl.LOCK_UN)  # a child may have it open still
-        os.close(fd)
-
-
 # ---- Doing it ----
 
 
@@ -177,7 +157,7 @@ def measure(
     with receiving_lab() if receives else Lab() as lab:
 
         def observe(step: Step, known: Sample | None) -> Iterator[Taken]:
-            with alone():
+            with locked(ONE_AT_A_TIME, wait=True):
                 yield from step.case.observer.observe(lab, plan.size, step, known)
 
         return rounds.measure(

@@ -641,18 +641,19 @@ def _cut_last_line(fd: int) -> None:
 
 
 @contextlib.contextmanager
-def locked(folder: str | os.PathLike[str]) -> Iterator[None]:
+def locked(folder: str | os.PathLike[str], *, wait: bool = False) -> Iterator[None]:
     """Have a folder for the records of this process alone, for the time of a ``with`` block.
 
     It is made where it is missing. The lock is on the folder itself: it leaves no file behind, and
     ends with the process. Where the file system locks no folders, as NFS, there is none. Where
-    another process has it, or another block of this one, that is a `RecordError`.
+    another process has it, or another block of this one, that is a `RecordError`, unless one is to
+    wait until it has not.
     """
     Path(folder).mkdir(parents=True, exist_ok=True)
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RecordError(
                 f"another run{_holder(os.fstat(fd))} writes to {folder}: wait for it, or choose"

@@ -2,7 +2,6 @@
 """The harness: what it measures, how it goes on after a kill, and what it makes of records."""
 
 import dataclasses
-import fcntl
 import json
 import os
 import re
@@ -492,14 +491,6 @@ def test_what_only_reads_asks_for_no_folder_of_its_own(tmp_path):
         succeeds("run", "tut-6-loopback", "--dry-run", "-o", tmp_path)
         succeeds("status", path)
         succeeds("compare", path, path)
-
-
-def test_only_one_has_a_machine_at_a_time(tmp_path):
-    other = os.open(tmp_path, os.O_RDONLY)
-    with planning.alone(tmp_path), pytest.raises(BlockingIOError):
-        fcntl.flock(other, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.close(other)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -277,6 +278,22 @@ def test_a_folder_is_one_processs_until_it_ends_however_it_does(tmp_path):
         assert list(folder.iterdir()) == []
     with locked(folder):
         pass
+
+
+def test_who_waits_for_a_folder_has_it_when_the_other_is_done(tmp_path):
+    done: list[str] = []
+
+    def second() -> None:
+        with locked(tmp_path, wait=True):
+            done.append("second")
+
+    thread = threading.Thread(target=second)
+    with locked(tmp_path):
+        thread.start()
+        thread.join(0.05)
+        done.append("first")
+    thread.join()
+    assert done == ["first", "second"]
 
 
 def test_where_it_is_not_known_who_has_a_folder_that_is_left_out(tmp_path, monkeypatch):
