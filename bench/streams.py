@@ -19,6 +19,7 @@ from bench.peers import TIMEOUT_S, interpreter, missing_peer
 from bench.receivers import rate_of
 from bench.tables import grouped, medians
 from spead_tutorial.lab import Lab, accounted
+from spead_tutorial.measure.analysis import longest_burst
 from spead_tutorial.measure.case import Case, Observer, Size, Step
 from spead_tutorial.measure.programs import ProgramError, finish
 from spead_tutorial.measure.records import OURS, Latency, Rate, Recording, Sample, joined
@@ -31,7 +32,6 @@ WARM_UP = 20
 #: Heaps that count, and seconds at a rate, of runs of each size.
 _HEAPS = {"quick": 300, "full": 1000, "tiny": 30}
 _SECONDS = {"quick": 0.5, "full": 2.0, "tiny": 0.02}
-_EVERY_S = 0.003  # between two heaps
 
 
 class _OneStream(Observer):
@@ -61,10 +61,8 @@ def _name(one: Latency | Rate) -> str:
 class IdleStream(_OneStream):
     """How long a heap waits that is sent every few milliseconds, over the lab's loopback."""
 
+    lasts_s = 3.0
     settings: ClassVar = {"warm_up": WARM_UP}
-
-    def lasts(self, step: Step, size: Size, *_: object) -> float:
-        return _HEAPS[size.name] * _EVERY_S
 
     def asked(self, step: Step) -> Latency:
         case = step.case
@@ -101,8 +99,7 @@ class IdleStream(_OneStream):
 class KeptRate(_OneStream):
     """What a stream makes of a rate, as the device's counter sees it, which is watched."""
 
-    def lasts(self, step: Step, size: Size, *_: object) -> float:
-        return _SECONDS[size.name]
+    lasts_s = 2.0
 
     def asked(self, step: Step) -> Rate:
         case, rate = step.case, rate_of(step.case)
@@ -170,15 +167,13 @@ def bursts(seen: np.ndarray[Any, Any], rate: float, share: float) -> dict[str, i
     n_bytes = (seen[:, 2] - seen[0, 2]) * share
     # Between the step that ends one look and that which ends another, both included.
     paid_early, paid_late = ((at - late[0]) * rate / 1e9 for at in (early, late))
-    after, before = n_bytes[1:], n_bytes[:-1]
-    least = after - paid_late + np.maximum.accumulate(paid_early - before)
-    most = after - paid_early + np.maximum.accumulate(paid_late - before)
+    after, steps = n_bytes[1:], np.diff(n_bytes)
     begin = int(np.searchsorted(late, late[0] + _FIRST_BURST_NS, "right")) - 1
     return {
         "average_bytes": round(after[-1] - after[begin]),
         "average_ns": int(late[-1] - late[begin]),
-        "burst_bytes": round(least.max()),
-        "burst_most_bytes": round(most.max()),
+        "burst_bytes": round(longest_burst(after, steps, paid_early, paid_late)),
+        "burst_most_bytes": round(longest_burst(after, steps, paid_late, paid_early)),
         "steps": len(early),
         "grain_ns": int(np.median(late - early)),
         "longest_grain_ns": int((late - early).max()),

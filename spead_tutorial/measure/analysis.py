@@ -232,8 +232,17 @@ def _of_heaps(run: Spacing) -> Iterator[tuple[_Numbers, _Numbers]]:
 def _burst(times: _Numbers, n_bytes: _Numbers) -> float:
     time = times - times[0]
     paid = time[:-1] * (n_bytes.sum() / max(time[-1], 1))
-    after = np.cumsum(n_bytes)
-    return float((after - paid + np.maximum.accumulate(paid - (after - n_bytes))).max())
+    return longest_burst(np.cumsum(n_bytes), n_bytes, paid, paid)
+
+
+def longest_burst(after: _Numbers, steps: _Numbers, began: _Numbers, ended: _Numbers) -> float:
+    """Return what a bucket must hold that is emptied evenly, for all of a stream to pass.
+
+    `after` is what has come after each step, in bytes, and `steps` are they themselves. What had
+    been let out until then is `began` where a burst begins with that step, and `ended` where one
+    ends with it: they differ where the time of a step is not known exactly.
+    """
+    return float((after - ended + np.maximum.accumulate(began - (after - steps))).max())
 
 
 # ---- The time of a heap, split into parts: from how often a run was found at each of them ----

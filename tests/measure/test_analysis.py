@@ -1,11 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What records say of single runs: what their time went into, and how evenly messages left."""
 
-import numpy as np
 import pytest
 from msgspec.structs import fields, replace
 
-from bench.streams import bursts
 from spead_tutorial.measure import analysis
 from spead_tutorial.measure.analysis import burst, shares, silence
 from spead_tutorial.measure.records import Timeline
@@ -121,16 +119,6 @@ def test_of_messages_far_apart_one_comes_at_once_and_of_those_together_all_must_
     assert burst(make_spacing("some", False, 10, 10)) == pytest.approx(64 * KIB)
     # In a hundredth of the time of a heap, a hundredth of it has left the bucket.
     assert burst(make_spacing("some", True, 2997, 1)) == pytest.approx(256 * KIB * (1 - 3 / 3000))
-
-
-def test_a_burst_is_what_it_is_of_a_stream_with_a_rate():
-    """Of one heap, at its own rate, the harness says the same of a counter."""
-    one = make_spacing("some", True, 33, 7, heaps=2)
-    times, n_bytes = np.array(one.time_ns[:4]), np.cumsum(one.message_bytes[:4])
-    rate = 256 * KIB / (one.time_ns[4] / 1e9)
-    # A first step of nothing, as what is counted from is no step.
-    seen = np.stack([[0, *times], [0, *times], [0, *n_bytes]], axis=1)
-    assert burst(one) == pytest.approx(bursts(seen, rate, 1.0)["burst_bytes"], abs=1)
 
 
 def test_one_heap_alone_has_no_time():
