@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from msgspec.structs import replace
 
-from bench.senders import SENDING
+from bench.senders import Sending
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
-from spead_tutorial.measure.case import Case, Observer, Size, Step
+from spead_tutorial.measure.case import Size, Step
 from spead_tutorial.measure.place import Evidence
 from spead_tutorial.measure.programs import command
 from spead_tutorial.measure.records import Memory, Recording, Sample
@@ -29,17 +29,12 @@ MOST_GROWTH = 1 << 20
 _HEAPS = {"quick": 3 * 10**6, "full": 10**7, "tiny": 1000}
 
 
-class FlatMemory(Observer):
+class FlatMemory(Sending):
     """A program's resident memory, looked at every now and then."""
 
     warms_up, once = False, True
+    lasts_s = 8.0
     settings: ClassVar = {"warm_up": WARM_UP, "most_growth_bytes": MOST_GROWTH}
-
-    def missing(self, case: Case) -> str | None:
-        return SENDING.missing(case)
-
-    def lasts(self, step: Step, size: Size, *_: object) -> float:
-        return _HEAPS[size.name] / 1e6
 
     def asked(self, step: Step) -> Memory:
         case = step.case

@@ -16,7 +16,7 @@ from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING
-from spead_tutorial.measure.case import Case, Observer, Rate, Size, Step
+from spead_tutorial.measure.case import Case, Rate, Size, Step
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import Launch, ProgramError, command
 from spead_tutorial.measure.records import OURS, Sample, Taken, Timeline
@@ -97,18 +97,12 @@ def _zero_copy() -> bool:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Timelines(Observer):
+class Timelines(Sending):
     """When each of some heaps was prepared and sent."""
 
     n_heaps: int = 24
 
-    warms_up, once, named = False, True, "/timeline"
-
-    def missing(self, case: Case) -> str | None:
-        return SENDING.missing(case)
-
-    def lasts(self, *_: object) -> float:
-        return 0.0
+    warms_up, once, named, lasts_s = False, True, "/timeline", 0.0
 
     def asked(self, step: Step) -> Timeline:
         case = step.case

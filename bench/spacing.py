@@ -9,14 +9,14 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from bench.peers import TIMEOUT_S
-from bench.senders import SENDING
+from bench.senders import Sending
 from bench.tables import grouped, medians
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.lab.ring import Message, PacketRing
 from spead_tutorial.ledger import Gap, first_complaint
 from spead_tutorial.measure.analysis import burst, silence
-from spead_tutorial.measure.case import Case, Observer, Size, Step
+from spead_tutorial.measure.case import Size, Step
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.place import Device, Place
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions, run
@@ -29,7 +29,6 @@ STEADY = range(8, 24)
 _HEADERS = 20 + 8
 #: Of a ring, which has room for more packets than a run has, were each a message.
 _MIB = 8
-_LASTS_S = 0.5
 
 
 class Capture(PacketRing):
@@ -46,17 +45,12 @@ class Capture(PacketRing):
         return super().messages()
 
 
-class Spacings(Observer):
+class Spacings(Sending):
     """When each message leaves; the program's threads are pinned where there are cores."""
 
     warms_up = False
+    lasts_s = 0.5
     settings: ClassVar = {"heaps": HEAPS, "first": STEADY[0]}
-
-    def missing(self, case: Case) -> str | None:
-        return SENDING.missing(case)
-
-    def lasts(self, *_: object) -> float:
-        return _LASTS_S
 
     def asked(self, step: Step) -> Spacing:
         case, cores = step.case, tuple(map(int, filter(None, (two_cores() or "").split(","))))

@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from bench import perf
 from bench.perf import Frame, Look
-from bench.senders import SENDING
+from bench.senders import Sending
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.analysis import OTHER, split_times
-from spead_tutorial.measure.case import Case, Observer, Size, Step
+from spead_tutorial.measure.case import Case, Size, Step
 from spead_tutorial.measure.place import Device
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import Recording, Sample, Split
@@ -114,14 +114,14 @@ _SECONDS = {"quick": 0.2, "full": 0.4, "tiny": 0.3}
 _GUESS = 2e8
 
 
-class Stacks(Observer):
+class Stacks(Sending):
     """How often a program is found at each part of the work, in a run of its own."""
 
     warms_up = False
     settings: ClassVar = {"looks_per_s": perf.LOOKS_PER_S}
 
     def missing(self, case: Case) -> str | None:
-        return SENDING.missing(case) or perf.missing()
+        return super().missing(case) or perf.missing()
 
     def heaps(self, case: Case, size: Size, known: Sample | None) -> int:
         rate = known.rate if known is not None else None

@@ -57,6 +57,7 @@ class Observer(abc.ABC):
     once = False  # whether it is run once, after all rounds, and not in each
     receives = False  # whether there has to be a second machine
     named = ""  # what the names of its cases end with
+    lasts_s: ClassVar[float | None] = None  # of each step; None where heaps and rate decide
     settings: ClassVar[Mapping[str, Any]] = {}  # what a record's header says of it
 
     def missing(self, case: "Case") -> str | None:
@@ -100,6 +101,8 @@ class Observer(abc.ABC):
         self, step: "Step", size: Size, warm_ups: Sequence[Sample], counted: Sequence[Sample]
     ) -> float:
         """Estimate how many seconds a step lasts: what it would send, at the rate it had before."""
+        if self.lasts_s is not None:
+            return self.lasts_s
         alike = (warm_ups if step.warm_up else counted) or counted
         rate = statistics.median([one.rate or _GUESS for one in alike] or [_GUESS])
         before = [*warm_ups, *counted]
