@@ -16,26 +16,39 @@
 
 enum { MOST_WORDS = 32, FIRST_LONG = 256 };
 
-/* ---- Failing ---- */
+/* ---- Saying something, and failing ---- */
+
+static void print_line(const char *before, const char *format, va_list arguments)
+{
+    fprintf(stderr, "%s: %s", program_invocation_short_name, before);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+void tell(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_line("", format, arguments);
+    va_end(arguments);
+}
 
 _Noreturn static void end(int status, const char *before, const char *format, va_list arguments)
 {
     flockfile(stderr); /* and keep it: another thread that fails says nothing more */
-    fprintf(stderr, "%s: %s", program_invocation_short_name, before);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    print_line(before, format, arguments);
     fflush(stdout);
-    _exit(status);
+    _exit(status); /* what is still in flight is of no interest any more */
 }
 
-_Noreturn void usage_error(const char *format, ...)
+void usage_error(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     end(2, "error: ", format, arguments);
 }
 
-_Noreturn void fail(const char *format, ...)
+void fail(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
@@ -49,9 +62,7 @@ static void check_written(void)
     errno = 0;
     if ((fflush(stdout) == 0 && !lost) || fcntl(STDOUT_FILENO, F_GETFD) < 0)
         return; /* all of it, or nobody wanted it */
-    fprintf(stderr, "%s: %s\n", program_invocation_short_name,
-            errno != 0 ? strerror(errno) : "could not write all that it says");
-    _exit(1);
+    fail("%s", errno != 0 ? strerror(errno) : "could not write all that it says");
 }
 
 /* ---- Values ---- */
@@ -213,7 +224,7 @@ struct spec {
     size_t n_letters, n_longs;
 };
 
-static void tell(struct spec *spec, const struct word *word, size_t i)
+static void take_in(struct spec *spec, const struct word *word, size_t i)
 {
     bool has_value = word->value != NULL;
     const char *long_name = strstr(word->name, "--");
@@ -264,7 +275,7 @@ void read_words(int argc, char **argv, const char *doc, const char *example, con
     size_t n = 0;
     for (; words->name != NULL && n < MOST_WORDS; words++)
         if (words->only == '\0' || strchr(accepted, words->only) != NULL) {
-            tell(&spec, words, n);
+            take_in(&spec, words, n);
             own[n++] = words;
         }
     spec.longs[spec.n_longs] = (struct option){"help", no_argument, NULL, 'h'};

@@ -9,6 +9,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum word_kind {
     WORD_ON,  /* an option without a value: a bool becomes true */
     WORD_OFF, /* ... or false */
@@ -41,8 +45,15 @@ struct word {
 void read_words(int argc, char **argv, const char *doc, const char *example, const char *accepted,
                 const struct word *words);
 
+/* Say something in a line, of a run that goes on. */
+void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
 /* End the program with one line: it was asked for wrongly (status 2), or something failed (1). */
-_Noreturn void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
-_Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void usage_error(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

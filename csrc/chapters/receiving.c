@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns what the chapters' programs that receive share. */
 #include "receiving.h"
-#include "command_line.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -156,13 +155,11 @@ struct heaps heaps_of_one(spt_recv_stream *stream, const struct receiver_options
         return heaps;
     uint64_t granted = stats_of(&heaps).sockets.buffer_size / 2;
     if (granted < BUFFER_SIZE)
-        fprintf(stderr,
-                "%s: the receive buffer has %" PRIu64 " bytes, not %d: allow more with"
-                " 'sysctl -w net.core.rmem_max=%d'\n",
-                program_invocation_short_name, granted, BUFFER_SIZE, BUFFER_SIZE);
+        tell("the receive buffer has %" PRIu64 " bytes, not %d: allow more with"
+             " 'sysctl -w net.core.rmem_max=%d'",
+             granted, BUFFER_SIZE, BUFFER_SIZE);
     take_interrupts();
-    fprintf(stderr, "%s: listening on port %d\n", program_invocation_short_name,
-            options->endpoint.port);
+    tell("listening on port %d", options->endpoint.port);
     if (together != NULL)
         together->told = true;
     return heaps;
@@ -531,18 +528,6 @@ static void print_sockets(const struct heaps *heaps)
     putchar(']');
 }
 
-/* Which program it was, and how it ended. */
-static void print_program(const struct heaps *heaps)
-{
-    const char *program = program_invocation_short_name;
-    const char *ended = heaps->interrupted ? "interrupt" : heaps->silent ? "silence" : "stop";
-    int chapter = 0;
-    sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
-    printf("\"chapter\": %d, \"program\": \"%s\", \"language\": \"" LANGUAGE
-           "\", \"ended\": \"%s\"",
-           chapter, program, ended);
-}
-
 /* What the program used since the first heap. */
 static void print_used(const struct heaps *heaps)
 {
@@ -585,8 +570,10 @@ static void print_counts(const spt_recv_stats *stats)
 static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
                          const struct chunk_counts *chunks)
 {
-    putchar('{');
-    print_program(heaps);
+    print_about();
+    printf("\"ended\": \"%s\"", heaps->interrupted ? "interrupt"
+                                : heaps->silent    ? "silence"
+                                                   : "stop");
     printf(", \"heaps\": %zu, \"heaps_not_understood\": %zu, ", heaps->n, heaps->not_understood);
     printf("\"elapsed_ns\": %" PRId64 ", \"timed_bytes\": %" PRIu64,
            heaps->last_ns - heaps->first_ns, stats->account.placed_bytes - heaps->bytes_before);
@@ -664,15 +651,14 @@ int report_heaps(const struct heaps *heaps, const char *format, ...)
     if (heaps->options->json)
         print_record(heaps, &stats, &chunks);
     if (heaps->pool != NULL && pool_counts(heaps).too_large > 0)
-        fprintf(stderr,
-                "%s: heaps of %" PRIu64 " bytes do not fit into buffers of the pool, and each got"
-                " new memory: say how large they are with -H\n",
-                program_invocation_short_name, pool_counts(heaps).largest);
+        tell("heaps of %" PRIu64 " bytes do not fit into buffers of the pool, and each got"
+             " new memory: say how large they are with -H",
+             pool_counts(heaps).largest);
     char slow[128] = "";
     const char *what = trouble_of_chunks(heaps, &chunks);
     if (what == NULL)
         what = trouble(heaps, &stats, slow, sizeof(slow));
     if (what != NULL)
-        fprintf(stderr, "%s: %s%s\n", program_invocation_short_name, slow, what);
+        tell("%s%s", slow, what);
     return heaps->interrupted ? 128 + SIGINT : what != NULL; /* as a shell has it */
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Owns the command line and the last line of the chapters' programs. */
 #include "report.h"
-#include "command_line.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -33,10 +32,9 @@ static void tell_of_fragments(const struct options *options)
     size_t fits, size = options->packet_size / 8 * 8; /* as a stream rounds it */
     spt_status status = spt_route_packet_size(&options->endpoint, &fits, NULL);
     if (status == SPT_OK && size > fits && size <= UINT16_MAX) /* else the stream says it all */
-        fprintf(stderr,
-                "%s: packets of %zu bytes travel to %s in several fragments each: "
-                "%zu is the most that goes in one piece\n",
-                program_invocation_short_name, size, options->endpoint.host, fits);
+        tell("packets of %zu bytes travel to %s in several fragments each: "
+             "%zu is the most that goes in one piece",
+             size, options->endpoint.host, fits);
 }
 
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
@@ -152,6 +150,15 @@ static spt_stats sum_of_stats(spt_stream *const *streams, size_t n_streams)
     return sum;
 }
 
+void print_about(void)
+{
+    const char *program = program_invocation_short_name;
+    int chapter = 0;
+    sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
+    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"" LANGUAGE "\", ", chapter,
+           program);
+}
+
 void print_usage(const struct usage *u)
 {
     printf("\"elapsed_ns\": %" PRId64 ", \"cpu_user_ns\": %" PRId64 ", \"cpu_system_ns\": %" PRId64
@@ -172,13 +179,8 @@ void report(const struct options *options, spt_stream *const *streams, size_t n_
         return;
     }
     spt_stats stats = sum_of_stats(streams, n_streams);
-    const char *program = program_invocation_short_name;
-    int chapter = 0;
-    sscanf(program, "tut_%d", &chapter); /* which stays 0 where the program was renamed */
-    printf("{\"chapter\": %d, \"program\": \"%s\", \"language\": \"" LANGUAGE
-           "\", \"random\": %s, ",
-           chapter, program, options->random ? "true" : "false");
-    printf("\"streams\": %zu, ", n_streams);
+    print_about();
+    printf("\"random\": %s, \"streams\": %zu, ", options->random ? "true" : "false", n_streams);
     printf("\"heaps\": %zu, \"heap_size\": %zu, \"packet_size\": %zu, \"payload_bytes\": %zu, ",
            options->n_heaps, options->heap_size, options->packet_size, payload_bytes);
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64 ", ",
@@ -195,33 +197,22 @@ void report(const struct options *options, spt_stream *const *streams, size_t n_
 
 /* ---- What is to be told ---- */
 
-void tell_of_pages(const char *reason)
-{
-    fprintf(stderr, "%s: the recording is not in huge pages: %s\n", program_invocation_short_name,
-            reason);
-}
-
 void tell_of_copies(spt_stream *stream)
 {
     spt_stats stats;
     spt_stream_stats(stream, &stats);
     uint64_t copied = stats.messages - stats.zero_copy_messages + stats.zero_copy_copied;
     if (10 * copied > stats.messages)
-        fprintf(stderr,
-                "%s: %" PRIu64 " of %" PRIu64 " messages were copied, and not read in place\n",
-                program_invocation_short_name, copied, stats.messages);
+        tell("%" PRIu64 " of %" PRIu64 " messages were copied, and not read in place", copied,
+             stats.messages);
 }
 
 /* ---- Failing ---- */
 
 void check(spt_status status, const spt_error *err)
 {
-    if (status == SPT_OK)
-        return;
-    flockfile(stderr); /* and keep it: another thread that fails says nothing more */
-    fprintf(stderr, "%s: %s\n", program_invocation_short_name, err->message);
-    fflush(stdout);
-    _exit(1); /* what is still in flight is of no interest any more */
+    if (status != SPT_OK)
+        fail("%s", err->message);
 }
 
 void *check_made(void *made, const spt_error *err)

@@ -6,6 +6,7 @@
 #ifndef REPORT_H
 #define REPORT_H
 
+#include "command_line.h"
 #include <pthread.h>
 #include <spead_tutorial/spt.h>
 #include <stdlib.h>
@@ -56,6 +57,9 @@ struct usage {
 struct usage usage_now(void);
 struct usage usage_since(struct usage start);
 
+/* Begin a JSON object: which program it is of. */
+void print_about(void);
+
 /* Print its members as those of a JSON object. */
 void print_usage(const struct usage *used);
 
@@ -64,9 +68,7 @@ void print_usage(const struct usage *used);
 void report(const struct options *options, spt_stream *const *streams, size_t n_streams,
             const struct usage *used);
 
-/* Say something of a run that goes on: that memory is not in huge pages; that messages were copied
- * which were to be read in place, if they are more than a few. */
-void tell_of_pages(const char *reason);
+/* Say that messages were copied which were to be read in place, if they are more than a few. */
 void tell_of_copies(spt_stream *stream);
 
 /* End the program with one line if something went wrong. */

@@ -17,7 +17,7 @@ static int8_t *allocate(size_t n_bytes, bool small_pages, spt_error *err)
     spt_memory memory;
     check(spt_alloc(n_bytes, &memory, err), err);
     if (memory.reason != NULL)
-        tell_of_pages(memory.reason);
+        tell("the recording is not in huge pages: %s", memory.reason);
     return memory.data;
 }
 

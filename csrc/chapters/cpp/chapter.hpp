@@ -7,13 +7,11 @@
 #define CHAPTER_HPP
 
 #include "report.h"
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <span>
 #include <spead_tutorial/spt.hpp>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 /* Print the last line, of all that a stream has sent: see report.h. */
@@ -38,8 +36,7 @@ inline void report(const options &options, std::span<const spt::udp_stream> stre
     report(&options, all.data(), all.size(), &used);
 }
 
-/* End the program with one line where nobody catches what went wrong. What is still in flight is of
- * no interest any more. */
+/* End the program with one line where nobody catches what went wrong. */
 [[noreturn]] inline void end_with_one_line()
 {
     std::string why = "it ended without a reason";
@@ -51,10 +48,7 @@ inline void report(const options &options, std::span<const spt::udp_stream> stre
     } catch (const std::exception &error) {
         why = error.what();
     }
-    flockfile(stderr); /* and keep it: another thread that fails says nothing more */
-    std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, why.c_str());
-    std::fflush(stdout);
-    _exit(1);
+    fail("%s", why.c_str());
 }
 
 inline const std::terminate_handler handler_before = std::set_terminate(end_with_one_line);

@@ -24,7 +24,7 @@ static std::span<std::int8_t> allocate(std::optional<spt::memory> &memory, std::
         return {static_cast<std::int8_t *>(alloc_small_pages(n_bytes)), n_bytes};
     memory.emplace(n_bytes);
     if (memory->reason() != nullptr)
-        tell_of_pages(memory->reason());
+        tell("the recording is not in huge pages: %s", memory->reason());
     return memory->as<std::int8_t>();
 }
 
