@@ -63,7 +63,7 @@ struct receiving receiving_begin(int argc, char **argv, const char *doc, const c
 
 void receiving_ready(struct receiving *r)
 {
-    fprintf(stderr, "%s: listening on its socket\n", program_invocation_short_name);
+    tell("listening on its socket");
     r->start = usage_now();
 }
 
@@ -102,11 +102,8 @@ int receiving_end(struct receiving *r)
     struct usage used = usage_since(r->start);
     size_t heaps = r->n_heaps > r->common.warm_up ? r->n_heaps - r->common.warm_up : 0;
     size_t payload_bytes = heaps * r->common.heap_size;
-    if (r->wrong > 0) {
-        fprintf(stderr, "%s: %" PRIu64 " heaps have other samples than were sent\n",
-                program_invocation_short_name, r->wrong);
-        return 1;
-    }
+    if (r->wrong > 0)
+        fail("%" PRIu64 " heaps have other samples than were sent", r->wrong);
     if (!r->common.json) {
         printf("%.2f MB/s\n", (double)payload_bytes / (double)used.elapsed_ns * 1e3);
         return 0;

@@ -3,7 +3,6 @@
 #include "receiving.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
