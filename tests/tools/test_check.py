@@ -53,7 +53,7 @@ def sender(folder: Path, old: str, new: str, program: Path = SOLVED) -> Path:
         (
             START,
             "    start = Usage.now() / 2",
-            "my_sender: TypeError: unsupported operand type(s) for /: 'Usage' and 'int' (line 58:"
+            "my_sender: TypeError: unsupported operand type(s) for /: 'Usage' and 'int' (line 56:"
             " start = Usage.now() / 2)",
         ),
         (START, "    raise ValueError('no samples today')", "my_sender: no samples today"),
