@@ -11,12 +11,9 @@ import importlib.resources
 import importlib.util
 import itertools
 import json
-import os
-import platform
 import resource
 import shutil
 import socket
-import struct
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -48,14 +45,11 @@ from spead_tutorial.tools.command_line import as_typed
 
 UNKNOWN = "unknown"
 _OVER_LOOPBACK = "without root, over loopback: spead-tutorial run 10 --host 127.0.0.1 --port 8888"
-_NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _MARKS = {"ok": ("ok", "green"), "warn": ("warn", "yellow"), "fail": ("FAIL", "red")}
 _UDP_SEGMENT, _SO_ZEROCOPY, _IP_MTU = 103, 60, 14
 _WANTED_BUFFER = 1 << 20
 _WANTED_RECEIVE_BUFFER = 1 << 23  # what streams ask for
 _WANTED_NOTES = 1 << 17  # what newer kernels begin with
-_PERF_EVENT_OPEN = {"x86_64": 298, "aarch64": 241}
-_PERF_ATTR_BYTES, _PERF_EXCLUDE = 64, 0b1100001  # disabled, exclude_kernel, exclude_hv
 #: Programs that commands run, the package of Debian that has them, and what there is without them.
 _TOOLS = (
     ("strace", "strace", "why sees no calls and no sleeps, and ranks nothing"),
@@ -64,8 +58,7 @@ _TOOLS = (
     ("git", "git", "records name no revision of a clone"),
 )
 #: What rates do not depend on.
-_NOT_OF_RATES = {"receiver", "programs", "hardware counters", "compiler", "pictures",
-                 *(tool for tool, *_ in _TOOLS)}  # fmt: skip
+_NOT_OF_RATES = {"receiver", "programs", "compiler", "pictures", *(tool for tool, *_ in _TOOLS)}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,7 +86,6 @@ def examine() -> Iterator[Check]:
     yield from _ways(offer)
     yield from _sockets()
     yield from _memory()
-    yield _hardware_counters()
     yield from _processor()
     yield from _software()
 
@@ -240,27 +232,6 @@ def _reserved_pages() -> Check:
     return Check(name, "ok", value, mend)
 
 
-def _hardware_counters() -> Check:
-    """Try to open a counter of cache misses for this process."""
-    name = "hardware counters"
-    number = _PERF_EVENT_OPEN.get(platform.machine())
-    if number is None:
-        return _found(name, None)
-    libc = ctypes.CDLL(None, use_errno=True)
-    attributes = struct.pack("=IIQQQQQ", 0, _PERF_ATTR_BYTES, 3, 0, 0, 0, _PERF_EXCLUDE)
-    fd = libc.syscall(number, attributes.ljust(_PERF_ATTR_BYTES, b"\0"), 0, -1, -1, 0)
-    if fd >= 0:
-        os.close(fd)
-        return _found(name, "cache misses can be counted")
-    error = ctypes.get_errno()
-    if error in (errno.EACCES, errno.EPERM):
-        paranoid = read_text(Path("/proc/sys/kernel/perf_event_paranoid")) or UNKNOWN
-        mend = "as root: sysctl -w kernel.perf_event_paranoid=2"
-        return _found(name, f"forbidden (perf_event_paranoid is {paranoid})", mend)
-    mend = "use a machine that is not virtual, or one whose hypervisor passes them on"
-    return _found(name, f"cache misses cannot be counted ({os.strerror(error)})", mend)
-
-
 def _processor() -> Iterator[Check]:
     facts = machine_facts()
     lscpu = None if facts["cpu"] or shutil.which("lscpu") else "as root: apt install util-linux"
@@ -328,8 +299,7 @@ def verdict(findings: Sequence[Check]) -> str:
 
 
 def _counted(n: int) -> str:
-    word = _NUMBERS[n] if n < len(_NUMBERS) else str(n)
-    return f"{word} thing{'s' * (n != 1)}"
+    return f"{n} thing{'s' * (n != 1)}"
 
 
 # ---- The command ----

@@ -218,12 +218,11 @@ FINE, SLOW, TOOL, BROKEN = (
     ("found", "said"),
     [
         ([FINE], "All chapters run here; nothing was found that makes rates vary."),
-        ([FINE, SLOW], "All chapters run here; one thing may make rates vary."),
-        ([SLOW] * 5, "All chapters run here; five things may make rates vary."),
-        ([SLOW] * 11, "All chapters run here; 11 things may make rates vary."),
-        ([SLOW, SLOW, TOOL], "All chapters run here; two things may make rates vary; one thing is"
+        ([FINE, SLOW], "All chapters run here; 1 thing may make rates vary."),
+        ([SLOW] * 5, "All chapters run here; 5 things may make rates vary."),
+        ([SLOW, SLOW, TOOL], "All chapters run here; 2 things may make rates vary; 1 thing is"
          " missing that other commands use."),
-        ([TOOL, TOOL], "All chapters run here; nothing was found that makes rates vary; two things"
+        ([TOOL, TOOL], "All chapters run here; nothing was found that makes rates vary; 2 things"
          " are missing that other commands use."),
         ([FINE, SLOW, BROKEN], "Not all chapters run here: some of their programs are missing."),
     ],
