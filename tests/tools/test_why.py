@@ -159,14 +159,14 @@ def test_an_mtu_of_a_real_network_makes_its_packets_large_enough(tmp_path, diagn
 @pytest.mark.parametrize("late", [False, True])
 def test_a_sender_that_is_over_at_once_has_no_times(tmp_path, diagnosis, monkeypatch, late):
     """It has sent, even if all was sent before its first packet was looked for."""
-    until_it_sends = watching.Program._until_it_sends
+    until_it_sends = watching.Sender._until_it_sends
 
     def wait(program, *until):
         if late:
             program._process.wait()
         return until_it_sends(program, *until)
 
-    monkeypatch.setattr(watching.Program, "_until_it_sends", wait)
+    monkeypatch.setattr(watching.Sender, "_until_it_sends", wait)
     made = diagnosis("--no-strace", *script(tmp_path, "sock.sendto(data, to)"))
     assert made["findings"] == []
     assert any("over too soon" in sentence for sentence in made["unseen"])
@@ -268,7 +268,7 @@ def test_an_interrupt_ends_the_sender_too(tmp_path, why, monkeypatch):
         raise KeyboardInterrupt
 
     begun = []
-    monkeypatch.setattr(watching.Program, "_until_it_sends", wait)
+    monkeypatch.setattr(watching.Sender, "_until_it_sends", wait)
     done = why(*script(tmp_path, SENDS))
     assert (done.returncode, begun) == (130, [None])
     assert done.stderr.splitlines()[-1] == "spead-tutorial: interrupted"

@@ -321,8 +321,8 @@ def test_the_report_says_what_to_mend_then_the_equation_and_fits_80_columns():
     assert re.match(
         r"Mend first: formatting and encoding \(f1\); without that, [\d.]+ to [\d.]+ times as"
         r" fast\. my_sender sends 140 MB/s to a lab\. A packet of 1400 bytes takes 10 µs here; a"
-        r" bare loop that does the same needs 2 µs, in batches 1.8 µs, with offload 0.2 µs, .* Of the"
-        r" other 8 µs, 5 µs are formatting and encoding,",
+        r" bare loop that does the same needs 2 µs, in batches 1.8 µs, with offload 0.2 µs, .* Of"
+        r" the other 8 µs, 5 µs are formatting and encoding,",
         said,
     )
     assert re.search(r"█+▒+▓+", words)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.tools.why import calls, looks, receiver_program
+from spead_tutorial.tools.why import calls, looks, sockets
 from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why.facts import (
     Call,
@@ -185,7 +185,7 @@ def test_a_socket_is_asked_for_its_buffer_and_its_merging():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         room = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        (found,) = receiver_program.sockets([os.getpid()], sock.getsockname()[1])
+        (found,) = sockets.sockets([os.getpid()], sock.getsockname()[1])
         assert (found.inode, found.buffer) == (os.fstat(sock.fileno()).st_ino, room)
         assert found.merges is False
 
@@ -231,7 +231,7 @@ def test_of_a_planted_receiver_its_fault_is_found_first_and_not_when_mended(
 @pytest.mark.parametrize(
     ("program", "words"),
     [
-        ("raise SystemExit('no such thing')", "ended with status 1 before it listened: no such"),
+        ("raise SystemExit('no such thing')", "failed with status 1 before it listened: no such"),
         ("import time; time.sleep(60)", "did not listen at UDP port 8888 within 1 s"),
         (
             "import socket, time; s = socket.socket(2, 2); s.bind(('', 9999)); time.sleep(60)",
@@ -242,7 +242,7 @@ def test_of_a_planted_receiver_its_fault_is_found_first_and_not_when_mended(
 def test_what_ends_or_never_listens_is_said_in_a_line(
     here: Command, monkeypatch: pytest.MonkeyPatch, program: str, words: str
 ):
-    monkeypatch.setattr(receiver_program, "_START_S", 1.0)
+    monkeypatch.setattr(watching, "_START_S", 1.0)
     started = time.monotonic()
     done = here("why", "--receiver", "--json", "--", sys.executable, "-c", program, "{port}")
     check_refused(done, 1, words)

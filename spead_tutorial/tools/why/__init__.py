@@ -16,7 +16,7 @@ from spead_tutorial.tools.why import receiver as receivers
 from spead_tutorial.tools.why.findings import diagnose
 from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
 from spead_tutorial.tools.why.report import as_object, text
-from spead_tutorial.tools.why.watching import Sender, watch
+from spead_tutorial.tools.why.watching import watch
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -108,7 +108,7 @@ def why(
             assert isinstance(spot, InLab)
             seen = receivers.watch(words, spot, seconds, say, trace=not no_strace)
         else:
-            seen = watch(Sender(tuple(words), pid), spot, seconds, say, trace=not no_strace)
+            seen = watch(words, spot, seconds, say, trace=not no_strace)
     if isinstance(seen, str):
         click.echo(
             json.dumps({"lost": 0, "text": seen, "findings": []}) if as_json else shown(seen)

@@ -16,6 +16,7 @@ from typing import Any, Self
 import click
 
 from spead_tutorial.tools.why.looks import family
+from spead_tutorial.tools.why.profilers import naming
 
 #: What is kept of the beginning of what a program prints, and of its end; a pipe's size, and how
 #: often it is emptied.
@@ -73,16 +74,6 @@ def name_of(argv: Sequence[str]) -> str:
     return scripts[0] if scripts else Path(argv[0]).name
 
 
-def start(popen: Any, argv: Sequence[str], output: Output, environment: Mapping[str, str]) -> Any:
-    """Start a program, or say in a line why that cannot be."""
-    nothing, to = subprocess.DEVNULL, output.to
-    try:
-        return popen(argv, stdin=nothing, stdout=to, stderr=to, env=environment)
-    except OSError as error:
-        reason = f"{argv[0]}: {error.strerror or error}"
-        raise click.ClickException(f"it cannot be started: {reason}") from None
-
-
 def end(process: Any, patience_s: float = 1.0) -> None:
     """End a program and all that it started: as Ctrl-C does, then as ``kill``, then for good."""
     if process.poll() is not None:
@@ -106,6 +97,62 @@ def end(process: Any, patience_s: float = 1.0) -> None:
                 time.sleep(0.01)
     with contextlib.suppress(subprocess.TimeoutExpired):  # another user's cannot be ended
         process.wait(patience_s)
+
+
+class Program:
+    """A program that is started where it is watched, again where it has ended."""
+
+    def __init__(
+        self, argv: Sequence[str], popen: Any, environment: Mapping[str, str], name: str = ""
+    ) -> None:
+        self.argv, self._popen, self._environment = tuple(argv), popen, environment
+        self.name = name or name_of(argv)
+        self.output = Output()
+        self._process: Any = None
+
+    def __enter__(self) -> Self:
+        self.output.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+        self.output.__exit__()
+
+    @property
+    def pid(self) -> int:
+        return int(self._process.pid)
+
+    def has_ended(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+    def start(self, under: Sequence[str] = ()) -> None:
+        """Start it, below another program if one is said; or say in a line why that cannot be."""
+        nothing, to = subprocess.DEVNULL, self.output.to
+        argv = [*under, *self.argv]
+        try:
+            self._process = self._popen(
+                argv, stdin=nothing, stdout=to, stderr=to, env={**self._environment, **naming()}
+            )
+        except OSError as error:
+            reason = f"{argv[0]}: {error.strerror or error}"
+            raise click.ClickException(f"it cannot be started: {reason}") from None
+
+    def end(self, patience_s: float = 0.0) -> None:
+        """End it, when it had some time to end by itself."""
+        if self._process is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(patience_s)
+            end(self._process)
+            self._process = None
+
+    def failed(self, when: str = "") -> click.ClickException | None:
+        """Return what is said of one that has failed, with its last line; None of one that has not."""
+        status = self._process.wait()
+        if not status and not when:
+            return None
+        how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
+        said = [f"{self.name} {how if status else 'ended'}{when}", *self.output.lines()[-1:]]
+        return click.ClickException(": ".join(said))
 
 
 def _kill(held: int) -> None:

@@ -59,11 +59,11 @@ def naming() -> dict[str, str]:
 # ---- strace ----
 
 
-def strace(output: str, argv: Sequence[str], pids: Sequence[int] = ()) -> list[str] | None:
+def strace(output: Path, pids: Sequence[int] = ()) -> list[str] | None:
     """Return what writes down the calls of a program, or of some that run; None without strace."""
     path = shutil.which("strace")
-    what = [word for pid in pids for word in ("-p", str(pid))] or ["--", *argv]
-    return None if path is None else [path, *_STRACE, "-o", output, *what]
+    what = [word for pid in pids for word in ("-p", str(pid))] or ["--"]
+    return None if path is None else [path, *_STRACE, "-o", str(output), *what]
 
 
 def may_attach() -> bool:

@@ -23,8 +23,9 @@ from spead_tutorial.tools.why.facts import UNSEEN, Calls, Fates, Loop, Receiving
 from spead_tutorial.tools.why.looks import LOOK_S, Follower, between, family, is_pooled, threads
 from spead_tutorial.tools.why.loops import MERGED
 from spead_tutorial.tools.why.places import InLab
+from spead_tutorial.tools.why.process import Program
 from spead_tutorial.tools.why.profilers import Profile
-from spead_tutorial.tools.why.receiver_program import Program, bound, sockets
+from spead_tutorial.tools.why.sockets import bound, sockets
 from spead_tutorial.tools.why.watching import fault_s
 
 #: Bytes in a heap, and in a packet where the MTU has room for it.
@@ -39,7 +40,9 @@ _ABOVE = 1.2  # How much above what it takes it is looked at.
 #: How long the socket gets to fill before that, and how long strace and profilers look.
 _FILL_S, _TRACED_S, _PROFILE_S = 0.3, 0.7, 1.0
 _PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should take
-_END_S = 1.0  # until a receiver has ended that has heard of the end
+#: What a receiver gets until it listens, until it has closed its socket after the end of a stream,
+#: and until it has ended then.
+_START_S, _SETTLE_S, _END_S, _LOOK_S = 20.0, 0.2, 1.0, 0.02
 #: Messages in a call of the bare reader.
 _BATCH = 8
 _LARGE = 1 << 23  # bytes of a socket's buffer, of which the kernel reports twice what is asked for
@@ -54,7 +57,7 @@ def watch(
     trace: bool = True,
 ) -> Seen | str:
     """Look at a receiver, or say in a line that it has lost nothing."""
-    with Program(argv, spot) as program:
+    with Receiver(argv, spot) as program:
         say(f"Watching {program.name}: which rate it takes")
         found = _search(program)
     if found.lossy is None:
@@ -67,7 +70,7 @@ def watch(
         say(f"Watching {program.name}: its calls")
         traced = _calls(argv, spot, rate, Path(folder, "strace")) if trace else None
         say(f"Watching {program.name}: what its threads do")
-        with Program(argv, spot) as program:
+        with Receiver(argv, spot) as program:
             seen, profile = _watched(program, rate, seconds, found, Path(folder))
         sampled, unseen = profile.read()
     say("Running a bare reader")
@@ -87,6 +90,44 @@ def watch(
     )
 
 
+class Receiver(Program):
+    """A receiver in a lab: it is started when it is needed, as it may end with each stream."""
+
+    def __init__(self, argv: Sequence[str], spot: InLab) -> None:
+        super().__init__(argv, spot.lab.receiver.popen, spot.environment)
+        self.spot, self.lab = spot, spot.lab
+
+    def listening(self, under: Sequence[str] = ()) -> int:
+        """Return its process, which listens; it is started where none does."""
+        if self._process is not None and not bound(self.pid, self.lab.port):
+            self.end(_END_S)
+        if self._process is None:
+            self.start(under)
+            self._wait()
+        return self.pid
+
+    def _wait(self) -> None:
+        late, port = time.monotonic() + _START_S, self.lab.port
+        while not bound(self.pid, port):
+            if self.has_ended():
+                raise self.failed(" before it listened") or AssertionError
+            if time.monotonic() > late:
+                others = sorted({one.port for one in bound(self.pid)})
+                where = f", but at {', '.join(map(str, others))}" if others else ""
+                raise click.ClickException(
+                    f"{self.name} did not listen at UDP port {port} within {_START_S:g} s{where}:"
+                    " say where in its arguments ({host} and {port} stand for it), or let it read"
+                    " SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
+                )
+            time.sleep(_LOOK_S)
+
+    def settle(self) -> None:
+        """Wait until it has read what has come, and has closed its socket if that was the end."""
+        until = time.monotonic() + _SETTLE_S
+        while time.monotonic() < until and bound(self.pid, self.lab.port):
+            time.sleep(_LOOK_S)
+
+
 # ---- Sending to it ----
 
 
@@ -104,7 +145,7 @@ class _NotSentError(click.ClickException):
 
 @contextlib.contextmanager
 def _sending(
-    program: Program, rate: float, seconds: float, merges: bool | None, *more: str
+    program: Receiver, rate: float, seconds: float, merges: bool | None, *more: str
 ) -> Iterator[list[Fates]]:
     """Send to it at a rate, during a block and to the end; then its packets' fates are known."""
     lab, found = program.lab, list[Fates]()
@@ -157,7 +198,7 @@ class _Found:
     taken: float  # what it takes of too much, in bytes/s, when it has a core
 
 
-def _search(program: Program) -> _Found:
+def _search(program: Receiver) -> _Found:
     """Send far too much to it, and then less than it took of that, until nothing is lost."""
     tried = [_try(program, _HIGHEST)]
     fates, awake = tried[0].fates, max(1 - tried[0].starved, _LEAST_AWAKE)
@@ -171,7 +212,7 @@ def _search(program: Program) -> _Found:
     return _Found(held, lowest, max(taken, held))
 
 
-def _try(program: Program, rate: float, *more: str) -> _Tried:
+def _try(program: Receiver, rate: float, *more: str) -> _Tried:
     """Send at a rate for a moment; again if it has just ended with the stream before."""
     try:
         return _tried(program, rate, *more)
@@ -180,7 +221,7 @@ def _try(program: Program, rate: float, *more: str) -> _Tried:
         return _tried(program, rate, *more)
 
 
-def _tried(program: Program, rate: float, *more: str) -> _Tried:
+def _tried(program: Receiver, rate: float, *more: str) -> _Tried:
     pid = program.listening()
     pids = family(pid)
     merges = any(one.merges for one in sockets(pids, program.lab.port))
@@ -200,11 +241,11 @@ def _tried(program: Program, rate: float, *more: str) -> _Tried:
 
 def _calls(argv: Sequence[str], spot: InLab, rate: float, written: Path) -> Calls | None:
     """Look at the calls of a receiver that strace runs; None where it reads nothing, or may not."""
-    under = profilers.strace(str(written), ())
+    under = profilers.strace(written)
     if under is None:
         return None
-    with contextlib.suppress(click.ClickException, OSError), Program(argv, spot, under) as program:
-        pid = program.listening()
+    with contextlib.suppress(click.ClickException, OSError), Receiver(argv, spot) as program:
+        pid = program.listening(under)
         inodes = [one.inode for one in bound(pid, program.lab.port)]
         with _sending(program, rate, _TRACED_S, None, "--describe"):
             since = time.time()
@@ -223,7 +264,7 @@ def _calls(argv: Sequence[str], spot: InLab, rate: float, written: Path) -> Call
 
 
 def _watched(
-    program: Program, rate: float, seconds: float, found: _Found, folder: Path
+    program: Receiver, rate: float, seconds: float, found: _Found, folder: Path
 ) -> tuple[Seen, Profile]:
     lab, size = program.lab, _packet_bytes(program.lab)
     pid = program.listening()
@@ -313,6 +354,6 @@ def _read(spot: InLab, rate: float, words: Sequence[str]) -> "_Tried | None":
     lab = spot.lab
     argv = [str(program_path("blast", "c").with_name("receive_bare")), "--no-copy", *words]
     argv += ["-H", str(_HEAP), "-p", str(_packet_bytes(lab)), lab.address, str(lab.port)]
-    with contextlib.suppress(click.ClickException), Program(argv, spot) as program:
+    with contextlib.suppress(click.ClickException), Receiver(argv, spot) as program:
         return _try(program, rate, "-w", "0")
     return None

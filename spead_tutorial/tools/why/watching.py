@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import click
 import msgspec
@@ -22,7 +22,7 @@ from spead_tutorial.tools.why.calls import parse_calls
 from spead_tutorial.tools.why.facts import UNSEEN, Calls, Loop, Packets, Run, Seen, Thread
 from spead_tutorial.tools.why.looks import LOOK_S, Follower, family, is_pooled, same, threads
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
-from spead_tutorial.tools.why.process import Output, end, name_of, start
+from spead_tutorial.tools.why.process import Program
 from spead_tutorial.tools.why.profilers import Profile
 from spead_tutorial.tools.why.stacks import Sampled
 
@@ -32,7 +32,7 @@ _PROFILE_S, _TRACED_S, _WARM_S = 1.0, 0.7, 0.2
 #: Bytes that are touched to see what a new page takes.
 _TOUCHED = 1 << 24
 #: What a sender gets to begin to send, and how long it may do nothing at all before that.
-_START_S, _IDLE_S, _POLL_S = 20.0, 5.0, 0.005
+_START_S, _IDLE_S, _POLL_S, _MEET_S = 20.0, 5.0, 0.005, 0.05
 #: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
 _LEFTOVERS_S, _STRAYS = 0.1, 8
 #: The largest packets that networks take: loopback's are none's.
@@ -42,37 +42,24 @@ _Found = TypeVar("_Found")
 Say = Callable[[str], None]
 
 
-class Sender(NamedTuple):
-    argv: tuple[str, ...] = ()  # how it is started; empty for one that runs already
-    pid: int | None = None  # the one that runs already
-
-    @property
-    def name(self) -> str:
-        return f"process {self.pid}" if self.pid is not None else name_of(self.argv)
-
-
-def watch(sender: Sender, spot: Spot, seconds: float, say: Say, *, trace: bool = True) -> Seen:
+def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: bool = True) -> Seen:
     """Run a sender, or look at one that runs, and return what was seen."""
-    if sender.pid is not None:
-        assert isinstance(spot, AtProcess)
-        spot.find()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        program = stack.enter_context(Program(sender, spot))
-        say(f"Watching {sender.name}: how fast it is")
+        program = stack.enter_context(Sender(argv, spot))
+        say(f"Watching {program.name}: how fast it is")
         run = program.undisturbed(seconds)
         language, pooled = profilers.language(program.busiest), is_pooled(program.busiest)
-        say(f"Watching {sender.name}: its packets and its code")
+        say(f"Watching {program.name}: its packets and its code")
         longer = 1 + 2 * run.crowded  # where others have the cores for most of the time
         packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S) * longer)
         calls: Calls | str = UNSEEN["calls-unasked"]
         if trace:
-            say(f"Watching {sender.name}: its calls")
+            say(f"Watching {program.name}: its calls")
             calls = program.traced(folder, min(seconds, _TRACED_S))
         program.end()
         sampled, unseen = profile.read()
-        if sampled is not None:
-            sampled = program.renamed(sampled)
+        sampled = sampled and program.renamed(sampled)
         profilers.forget_names(program.pids)
     mtu = min(spot.mtu(), _NETWORKS if spot.device == "lo" else spot.mtu())
     looped: tuple[Loop, ...] | str = ()
@@ -81,7 +68,7 @@ def watch(sender: Sender, spot: Spot, seconds: float, say: Say, *, trace: bool =
         looped = _looped(spot, packets, _seen(calls), mtu)
     blind = [calls, packets, looped, *[UNSEEN["too-short"]] * (not run.threads)]
     return Seen(
-        program=sender.name,
+        program=program.name,
         language="Go" if pooled else language,
         place=spot.text,
         mtu=mtu,
@@ -124,48 +111,34 @@ def _looped(spot: Spot, packets: Packets, calls: Calls | None, mtu: int) -> tupl
         return UNSEEN["bare-loop"].format(why=error)
 
 
-class Program:
+class Sender(Program):
     """A sender that is watched: it is started again where it has ended before all was seen."""
 
-    def __init__(self, sender: Sender, spot: Spot) -> None:
-        self._sender, self._spot = sender, spot
-        self._process: Any = None
-        self._output = Output()
+    def __init__(self, argv: Sequence[str], spot: Spot) -> None:
+        self._spot, self._runs, self.busiest = spot, isinstance(spot, AtProcess), 0
+        name = ""
+        if isinstance(spot, AtProcess):
+            spot.find()
+            name, self.busiest = f"process {spot.pid}", spot.pid
+        super().__init__(argv, spot.popen, spot.environment, name)
         self.pids = list[int]()  # of all that ran
-        self.busiest = sender.pid or 0
         self._threads = dict[int, Thread]()  # of the run that nothing disturbed
+        self._names = dict[int, str]()
         self._again = dict[int, Thread]()  # those of other runs, and which of these they are
 
-    def __enter__(self) -> "Program":
-        self._output.__enter__()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-        self._output.__exit__()
-
-    def end(self) -> None:
-        if self._process is not None:
-            end(self._process)
-            self._process = None
-
     @property
-    def _pid(self) -> int:
-        return self._sender.pid if self._sender.pid is not None else int(self._process.pid)
+    def pid(self) -> int:
+        return self._spot.pid if isinstance(self._spot, AtProcess) else super().pid
 
-    def _has_ended(self) -> bool:
-        if self._sender.pid is not None:
-            return not Path(f"/proc/{self._pid}").exists()
-        return self._process is None or self._process.poll() is not None
+    def has_ended(self) -> bool:
+        return not Path(f"/proc/{self.pid}").exists() if self._runs else super().has_ended()
 
-    def _start(self, argv: Sequence[str] = ()) -> Counters:
+    def _started(self, under: Sequence[str] = ()) -> Counters:
         """Start it, if it does not run, and return the device's counters before."""
         before = self._spot.counters()
-        if self._sender.pid is None and (argv or self._has_ended()):
+        if not self._runs and (under or self.has_ended()):
             self.end()
-            environment = self._spot.environment | profilers.naming()
-            argv = argv or self._sender.argv
-            self._process = start(self._spot.popen, argv, self._output, environment)
+            self.start(under)
         return before
 
     def _until_it_sends(self, before: Counters, follower: Follower | None, seconds: float) -> bool:
@@ -173,17 +146,17 @@ class Program:
         begun = worked = time.monotonic()
         used_s = 0.0
         while self._spot.counters().packets <= before.packets:
-            if self._has_ended():
+            if self.has_ended():
                 return self._spot.counters().packets > before.packets
             if follower is not None:
                 follower.scans[1:] = []
                 now_s = sum(one.cpu_s for one in follower.scan().threads.values())
                 if now_s > used_s + _POLL_S:
                     worked, used_s = time.monotonic(), now_s
-            now, runs = time.monotonic(), self._sender.pid is not None
-            if now > begun + seconds + _START_S * (not runs):
+            now = time.monotonic()
+            if now > begun + seconds + _START_S * (not self._runs):
                 return False
-            if not runs and now > worked + max(seconds, _IDLE_S):
+            if not self._runs and now > worked + max(seconds, _IDLE_S):
                 return False
             time.sleep(_POLL_S)
         return True
@@ -192,24 +165,26 @@ class Program:
 
     def undisturbed(self, seconds: float) -> Run:
         looped, begun = self._to_loopback(), time.monotonic()
-        before = self._start()
-        follower = Follower(self._pid, self._spot.counters)
+        before = self._started()
+        follower = Follower(self.pid, self._spot.counters)
         follower.scan()
         if not self._until_it_sends(before, follower, seconds):
             self._complain(time.monotonic() - begun, self._to_loopback() - looped)
-        warm = time.monotonic() + min(_WARM_S, seconds / 5)
-        while time.monotonic() < warm and not self._has_ended():
-            time.sleep(_POLL_S)
-        if not self._has_ended():
-            follower = Follower(self._pid, self._spot.counters)
+        self._meet_until(time.monotonic() + min(_WARM_S, seconds / 5))
+        if not self.has_ended():
+            follower = Follower(self.pid, self._spot.counters)
         until = time.monotonic() + seconds
-        while time.monotonic() < until and not self._has_ended():
+        while time.monotonic() < until and not self.has_ended():
             follower.look()
             time.sleep(LOOK_S)
         follower.scan()
-        self._note(follower)
+        scans = [scan.threads for scan in follower.scans if scan.threads]
+        self.pids = sorted({one.pid for found in scans for one in found.values()})
+        self._threads = {tid: one for found in scans for tid, one in found.items()}
+        if scans:
+            self.busiest = max(scans[-1].values(), key=lambda one: one.cpu_s).pid
         run = follower.run()
-        if self._has_ended():
+        if self.has_ended() and not self._runs:
             self._check_end()
         if not run.messages:  # it has sent something at its beginning alone
             self.end()
@@ -217,55 +192,46 @@ class Program:
             run = Follower.whole_of(sent, time.monotonic() - begun)
         return run
 
-    def _note(self, follower: Follower) -> None:
-        scans = [scan.threads for scan in follower.scans if scan.threads]
-        self.pids = sorted({one.pid for found in scans for one in found.values()})
-        self._threads = {tid: one for found in scans for tid, one in found.items()}
-        if scans:
-            self.busiest = max(scans[-1].values(), key=lambda one: one.cpu_s).pid
-
     def looked_into(self, folder: Path, seconds: float) -> tuple[Packets | str, Profile]:
         """Look at its packets, and meanwhile where its code is: again if it ended too soon."""
-        found = self._looked_into(folder, seconds)
-        return found or self._looked_into(folder, seconds, is_last=True)  # type: ignore[return-value]
-
-    def _looked_into(
-        self, folder: Path, seconds: float, *, is_last: bool = False
-    ) -> tuple[Packets | str, Profile] | None:
-        with contextlib.ExitStack() as stack:
-            capture = self._spot.capture()
-            ring = None if isinstance(capture, str) else stack.enter_context(capture)
-            if self._has_ended():
-                self._until_it_sends(self._start(), None, _START_S)
-            pids = self._lasting()
-            self.pids += pids
-            with profilers.profile(pids, folder, seconds) as profile:
-                until = time.monotonic() + seconds
-                while time.monotonic() < until and not self._has_ended():
-                    self._meet()
-                    time.sleep(10 * _POLL_S)
-                is_early = time.monotonic() < until
-            if is_early and self._sender.pid is None and not is_last:
-                return None
-            if ring is None:
-                assert isinstance(capture, str)
-                return capture, profile
-            found = ring.packets()
-            name = self._sender.name
-            if found is None and not ring.is_empty():
-                raise click.ClickException(
-                    f"{name} sent something, but no UDP, which is what this is about"
-                )
-            if found is not None and not found.payload_bytes:
-                raise click.ClickException(f"{name} sends empty datagrams, which carry no data")
+        for is_last in (self._runs, True):
+            with contextlib.ExitStack() as stack:
+                capture = self._spot.capture()
+                ring = None if isinstance(capture, str) else stack.enter_context(capture)
+                if self.has_ended():
+                    self._until_it_sends(self._started(), None, _START_S)
+                pids = self._lasting()
+                self.pids += pids
+                with profilers.profile(pids, folder, seconds) as profile:
+                    is_early = not self._meet_until(time.monotonic() + seconds)
+                if is_early and not is_last:
+                    continue
+                if ring is None:
+                    assert isinstance(capture, str)
+                    return capture, profile
+                found = ring.packets()
+                if found is None and not ring.is_empty():
+                    raise click.ClickException(
+                        f"{self.name} sent something, but no UDP, which is what this is about"
+                    )
+                if found is not None and not found.payload_bytes:
+                    raise click.ClickException(
+                        f"{self.name} sends empty datagrams, which carry no data"
+                    )
+                break
         return found or UNSEEN["packets-merged"], profile
 
-    def _meet(self) -> dict[int, Thread]:
-        """Look which threads there are now, and which those are of the first run."""
-        found = threads(family(self._pid))
-        if not self._threads.keys() & found.keys():
-            self._again |= same(self._threads, found)
-        return found
+    def _meet_until(self, until: float) -> bool:
+        """Look which threads there are, and which of the first run; or say that it has ended."""
+        while time.monotonic() < until:
+            if self.has_ended():
+                return False
+            found = threads(family(self.pid))
+            self._names |= {tid: one.name for tid, one in found.items()}
+            if not self._threads.keys() & found.keys():
+                self._again |= same(self._threads, found)
+            time.sleep(_MEET_S)
+        return True
 
     def renamed(self, sampled: dict[int, Sampled]) -> dict[int, Sampled]:
         """Return samples by the threads of the first run."""
@@ -279,55 +245,44 @@ class Program:
 
     def _lasting(self) -> list[int]:
         """Return its processes, without those that have just begun and may end at once."""
-        found = set(family(self._pid))
-        time.sleep(10 * _POLL_S)
-        return [pid for pid in family(self._pid) if pid in found]
+        found = set(family(self.pid))
+        time.sleep(_MEET_S)
+        return [pid for pid in family(self.pid) if pid in found]
 
     def traced(self, folder: Path, seconds: float) -> Calls | str:
         """Have strace look at it, or at another run of it where it may not be attached to."""
-        runs = self._sender.pid is not None
-        if runs or (not self._has_ended() and profilers.may_attach()):
+        if self._runs or (not self.has_ended() and profilers.may_attach()):
             found = self._traced(folder, seconds, self._lasting())
-            if runs or not isinstance(found, str):
+            if self._runs or not isinstance(found, str):
                 return found
         return self._traced(folder, seconds, [])
 
     def _traced(self, folder: Path, seconds: float, pids: Sequence[int]) -> Calls | str:
         written = folder / "strace"
-        argv = profilers.strace(str(written), self._sender.argv, pids)
-        if argv is None:
+        under = profilers.strace(written, pids)
+        if under is None:
             return UNSEEN["no-strace"]
-        before, names = self._spot.counters(), dict[int, str]()
         with contextlib.ExitStack() as stack:
-            output = stack.enter_context(Output())
+            tracer: Program = self
             if pids:
-                process = start(subprocess.Popen, argv, output, os.environ)
-                stack.callback(end, process)
+                tracer = stack.enter_context(Program((), subprocess.Popen, os.environ, "strace"))
+                tracer.start(under)
             else:
-                self._start(argv)
-                process = self._process
-                self._until_it_sends(before, None, seconds)
-            until = time.monotonic() + seconds
-            while time.monotonic() < until and process.poll() is None:
-                names |= {tid: one.name for tid, one in self._meet().items()}
-                time.sleep(10 * _POLL_S)
-            end(process)
-            said = output.lines() if pids else self._output.lines()
+                self._until_it_sends(self._started(under), None, seconds)
+            self._meet_until(time.monotonic() + seconds)
+            tracer.end()
+            said = tracer.output.lines()
         found = None
-        with (
-            contextlib.suppress(OSError),
-            written.open(encoding="utf-8", errors="replace") as lines,
-        ):
-            found = parse_calls(lines, names)
-        if found is not None:
-            callers = [
-                dataclasses.replace(one, tid=self._again[one.tid].tid)
-                if one.tid in self._again else one
-                for one in found.callers
-            ]  # fmt: skip
-            return dataclasses.replace(found, callers=tuple(callers))
-        why = f" ({said[0]})" if said and "strace" in said[0] else ""
-        return UNSEEN["no-sends"].format(why=why)
+        with contextlib.suppress(OSError), written.open(errors="replace") as lines:
+            found = parse_calls(lines, self._names)
+        if found is None:
+            why = f" ({said[0]})" if said and "strace" in said[0] else ""
+            return UNSEEN["no-sends"].format(why=why)
+        again = {tid: was.tid for tid, was in self._again.items()}
+        callers = (
+            dataclasses.replace(one, tid=again.get(one.tid, one.tid)) for one in found.callers
+        )
+        return dataclasses.replace(found, callers=tuple(callers))
 
     # ---- What goes wrong ----
 
@@ -338,43 +293,37 @@ class Program:
 
     def _check_end(self) -> None:
         """Refuse what has failed, and what still sends though it has ended."""
-        if self._sender.pid is not None:
-            return
-        if status := self._process.wait():
-            raise click.ClickException(self._failed(status))
-        if isinstance(self._spot, InLab):
-            # Beside what still sends no other run could be watched.
+        if (error := self.failed()) is not None:
+            raise error
+        if isinstance(self._spot, InLab):  # beside what still sends no other run could be watched
             before = self._spot.counters().packets
             time.sleep(_LEFTOVERS_S)
             if self._spot.counters().packets > before + _STRAYS:
                 raise click.ClickException(
-                    f"{self._sender.name} ended, but left something behind that still sends: have"
+                    f"{self.name} ended, but left something behind that still sends: have"
                     " it stay in the foreground until all is sent"
                 )
 
-    def _failed(self, status: int) -> str:
-        how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
-        return ": ".join([f"{self._sender.name} {how}", *self._output.lines()[-1:]])
-
     def _complain(self, waited: float, looped: int) -> None:
-        if self._sender.pid is None and self._has_ended() and (status := self._process.wait()):
-            raise click.ClickException(self._failed(status))
-        raise click.ClickException(self._nothing_sent(waited, looped))
-
-    def _nothing_sent(self, waited: float, looped: int) -> str:
-        sender, spot = self._sender, self._spot
-        ended = "ended" if self._has_ended() else f"ran for {waited:.2g} s"
-        if spot.destination is None:
-            return f"{sender.name} {ended}, and nothing was sent by {spot.text}"
-        host, port = spot.destination
+        has_ended = self.has_ended()
+        if has_ended and not self._runs and (error := self.failed()) is not None:
+            raise error
+        ended = "ended" if has_ended else f"ran for {waited:.2g} s"
+        if self._spot.destination is None:
+            raise click.ClickException(
+                f"{self.name} {ended}, and nothing was sent by {self._spot.text}"
+            )
+        host, port = self._spot.destination
         elsewhere = f" ({looped} packets went to its own loopback)" if looped else ""
         way_out = (
             f"{elsewhere}: say where in its arguments ({{host}} and {{port}} stand for it), or let"
             " it read SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
         )
-        if Path(sender.argv[0]).name in _CONTAINERS:
+        if Path(self.argv[0]).name in _CONTAINERS:
             way_out = (
                 ": a container has a network of its own, so start it as usual, and say --pid with"
                 " the process in it"
             )
-        return f"{sender.name} {ended}, and sent nothing to {host}, port {port}{way_out}"
+        raise click.ClickException(
+            f"{self.name} {ended}, and sent nothing to {host}, port {port}{way_out}"
+        )
