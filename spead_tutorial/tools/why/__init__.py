@@ -52,8 +52,8 @@ def why(
 ) -> int:
     """Say what makes a sender slow: any that sends UDP, in any language.
 
-    COMMAND starts it, after --. It runs in a lab, and is looked at for about ten seconds: its rate,
-    its packets, its code and its calls; then a bare loop sends as it does, and otherwise.
+    COMMAND starts it, after --. It runs in a lab, and is looked at for some seconds: its rate, its
+    packets, its code and its calls; then a bare loop sends as it does, and otherwise.
     {host} and {port} in its words stand for where to send to, which is 192.168.31.2 and 8888;
     SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT are the same in its environment. It says what to
     mend first and what that gains, where the time of a packet goes, and what else gains something,

@@ -222,16 +222,19 @@ class _Teller:
 
     def _its(self, line: Watched) -> Sampled:
         """Return the samples of a thread, or of all."""
-        if not self._whole:
-            return self._sampled.get(line.thread.tid, Sampled(line.thread.name))
         found: Counter[Told] = Counter()
-        for its in self._sampled.values():
+        among = list(self._sampled.values())
+        if not self._whole:  # in another run it has another number
+            if line.thread.tid in self._sampled:
+                return self._sampled[line.thread.tid]
+            among = [its for its in among if its.name == line.thread.name]
+        for its in among:
             is_brief = its.pid not in (0, *self._pids)
             for one, n in its.told:
-                if is_brief and one.kind != self.main:
+                if self._whole and is_brief and one.kind != self.main:
                     one = dataclasses.replace(one, kind=STARTS)
                 found[one] += n
-        sees = min((its.sees for its in self._sampled.values()), key=len, default="")
+        sees = min((its.sees for its in among), key=len, default="")
         return Sampled("", 0, tuple(found.items()), sees)
 
     def _running(self, thread: Thread, its: Sampled) -> list[tuple[Told, float]]:

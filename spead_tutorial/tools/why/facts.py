@@ -50,8 +50,8 @@ class Watched:
     """A thread of a run."""
 
     thread: Thread  # between the first look and the last
-    looks: int  # at it
-    waits: tuple[Waited, ...]
+    looks: int = 0  # at it
+    waits: tuple[Waited, ...] = ()
     # in how many looks in which it waited for nothing another thread ran, too
     beside: dict[int, int] = dataclasses.field(default_factory=dict)
 
@@ -63,10 +63,10 @@ class Run:
     seconds: float
     messages: int  # what the device counted
     payload_bytes: int  # what they carried: bytes within UDP, about
-    looks: int
-    crowded: float  # the share of looks in which more threads could run than there are cores
-    threads: tuple[Watched, ...]
-    rates: tuple[float, ...]  # messages in a second, in slices of it
+    looks: int = 0
+    crowded: float = 0.0  # the share of looks in which more threads could run than there are cores
+    threads: tuple[Watched, ...] = ()
+    rates: tuple[float, ...] = ()  # messages in a second, in slices of it
     whole: Watched | None = None  # all threads taken as one, which runs while any does
 
 

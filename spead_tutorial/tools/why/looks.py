@@ -89,21 +89,6 @@ def between(before: Mapping[int, Thread], after: Mapping[int, Thread]) -> dict[i
     return {tid: _since(before[tid], now) if tid in before else now for tid, now in after.items()}
 
 
-def same(before: Mapping[int, Thread], after: Mapping[int, Thread]) -> dict[int, Thread]:
-    """Return which thread of a run each of another run is: of its name, and at its place."""
-
-    def numbered(found: Mapping[int, Thread]) -> dict[tuple[str, int], int]:
-        times: Counter[str] = Counter()
-        made = {}
-        for tid, one in sorted(found.items()):
-            made[one.name, times[one.name]] = tid
-            times[one.name] += 1
-        return made
-
-    there = numbered(before)
-    return {tid: before[there[key]] for key, tid in numbered(after).items() if key in there}
-
-
 def _since(then: Thread, now: Thread) -> Thread:
     done = {name: max(0, getattr(now, name) - getattr(then, name)) for name in _COUNTED}
     return dataclasses.replace(now, **done)
@@ -205,42 +190,36 @@ class Follower:
         self._tids = {one.tid: one.pid for one in busiest}
         return self.scans[-1]
 
-    @staticmethod
-    def whole_of(counted: Counters, seconds: float) -> Run:
-        """Return a run that was over before it could be looked at."""
-        seconds = max(seconds, 1e-6)
-        return Run(seconds, counted.packets, _payload(counted), 0, 0.0, (), ())
-
     def run(self) -> Run:
         """Return what was done from the first scan to the last at which it still ran."""
         scans = [scan for scan in self.scans if scan.threads]
         if len(scans) < 2 or not self.looks:
             ends = self.scans[0], self.scans[-1]
-            return self.whole_of(ends[1].counted - ends[0].counted, ends[1].at - ends[0].at)
+            return whole_of(ends[1].counted - ends[0].counted, ends[1].at - ends[0].at)
         first, last = scans[0], scans[-1]
         # The last that is known of each: it may have ended before the program has.
         latest = {tid: one for scan in scans for tid, one in scan.threads.items()}
+        done = between(first.threads, latest)
         looks = [one for one in self.looks if first.at <= one[0] <= last.at]
-        waited = _waited([doing for _, doing, _ in looks])
-        counted = last.counted - first.counted
-        return Run(
-            seconds=max(last.at - first.at, 1e-6),
-            messages=counted.packets,
-            payload_bytes=_payload(counted),
+        run = whole_of(last.counted - first.counted, last.at - first.at)
+        waited = _waited([doing | {_ALL: together(doing)} for _, doing, _ in looks if doing])
+        sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
+        everything = dataclasses.replace(next(iter(done.values())), **sums)
+        return dataclasses.replace(
+            run,
             looks=len(looks),
-            crowded=sum(crowded for _, _, crowded in looks) / len(looks) if looks else 0.0,
-            threads=tuple(
-                Watched(one, *waited.get(tid, (0, (), {})))
-                for tid, one in between(first.threads, latest).items()
-            ),
+            crowded=sum(crowded for _, _, crowded in looks) / (len(looks) or 1),
+            threads=tuple(Watched(one, *waited.get(tid, ())) for tid, one in done.items()),
             rates=_rates(scans),
-            whole=_whole(between(first.threads, latest), [doing for _, doing, _ in looks]),
+            whole=Watched(everything, *waited.get(_ALL, ())),
         )
 
 
-def _payload(counted: Counters) -> int:
+def whole_of(counted: Counters, seconds: float) -> Run:
+    """Return a run of which nothing is known but what was sent."""
     header = counted.link_header + IP_UDP_HEADERS
-    return max(1, counted.bytes - header * counted.packets)
+    payload = max(1, counted.bytes - header * counted.packets)
+    return Run(max(seconds, 1e-6), counted.packets, payload)
 
 
 def _rates(scans: Sequence[Scan]) -> tuple[float, ...]:
@@ -279,30 +258,20 @@ def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...], 
     }  # fmt: skip
 
 
-#: What threads that stand in for each other do goes on where one of them does the first of these.
-_FIRST = (IDLE, SENDS, "sleeps", LOOP, INPUT)
+#: What threads that stand in for each other do goes on where one of them does the first of these;
+#: and the number that all of them have as one, which waits while none of them runs.
+_FIRST, _ALL = (IDLE, SENDS, "sleeps", LOOP, INPUT, "", LOCK), 0
 
 
-def _whole(done: Mapping[int, Thread], looks: Sequence[Doing]) -> Watched | None:
-    """Take all threads as one, which waits while none of them runs."""
-    if not done:
-        return None
-    seen: Counter[Blocked] = Counter()
-    for one in looks:
-        blocked = [what for what in one.values() if what is not None]
-        if blocked and len(blocked) == len(one):
-            seen[min(blocked, key=_rank)] += 1
-    sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
-    thread = dataclasses.replace(next(iter(done.values())), **sums)
-    n = sum(1 for one in looks if one)
-    return Watched(thread, n, tuple(Waited(*what, count) for what, count in seen.items()))
+def together(doing: Doing) -> Blocked | None:
+    """Return what threads do that stand in for each other."""
 
+    def rank(what: Blocked) -> int:
+        kind = WAITS.get(what.call, "")
+        return _FIRST.index(kind if kind in _FIRST and (kind != LOOP or what.timed) else "")
 
-def _rank(what: Blocked) -> int:
-    kind = WAITS.get(what.call, "")
-    if kind == LOOP and not what.timed:
-        return len(_FIRST)
-    return _FIRST.index(kind) if kind in _FIRST else len(_FIRST) + (kind == LOCK)
+    blocked = [what for what in doing.values() if what is not None]
+    return min(blocked, key=rank) if len(blocked) == len(doing) else None
 
 
 def is_pooled(pid: int) -> bool:

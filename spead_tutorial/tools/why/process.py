@@ -146,7 +146,7 @@ class Program:
             self._process = None
 
     def failed(self, when: str = "") -> click.ClickException | None:
-        """Return what is said of one that has failed, with its last line; None of one that has not."""
+        """Return what is said of one that has failed; None of one that has not."""
         status = self._process.wait()
         if not status and not when:
             return None

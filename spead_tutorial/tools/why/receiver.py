@@ -43,6 +43,8 @@ _PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should t
 #: What a receiver gets until it listens, until it has closed its socket after the end of a stream,
 #: and until it has ended then.
 _START_S, _SETTLE_S, _END_S, _LOOK_S = 20.0, 0.2, 1.0, 0.02
+#: How long a diagnosis takes beside the time in which its threads are looked at.
+_REST_S = 14
 #: Messages in a call of the bare reader.
 _BATCH = 8
 _LARGE = 1 << 23  # bytes of a socket's buffer, of which the kernel reports twice what is asked for
@@ -58,7 +60,9 @@ def watch(
 ) -> Seen | str:
     """Look at a receiver, or say in a line that it has lost nothing."""
     with Receiver(argv, spot) as program:
-        say(f"Watching {program.name}: which rate it takes")
+        say(
+            f"Watching {program.name}, in about {seconds + _REST_S:.0f} s in all: which rate it takes"
+        )
         found = _search(program)
     if found.lossy is None:
         return (

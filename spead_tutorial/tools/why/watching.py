@@ -2,7 +2,6 @@
 """Watching a sender: with nothing in its way, then its packets and its code, then its calls."""
 
 import contextlib
-import dataclasses
 import mmap
 import os
 import subprocess
@@ -19,16 +18,17 @@ from spead_tutorial.lab import Counters, Lab, LabError
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why import loops, profilers
 from spead_tutorial.tools.why.calls import parse_calls
-from spead_tutorial.tools.why.facts import UNSEEN, Calls, Loop, Packets, Run, Seen, Thread
-from spead_tutorial.tools.why.looks import LOOK_S, Follower, family, is_pooled, same, threads
+from spead_tutorial.tools.why.facts import UNSEEN, Calls, Loop, Packets, Run, Seen
+from spead_tutorial.tools.why.looks import LOOK_S, Follower, family, is_pooled, threads, whole_of
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
 from spead_tutorial.tools.why.process import Program
 from spead_tutorial.tools.why.profilers import Profile
-from spead_tutorial.tools.why.stacks import Sampled
 
 #: How long its packets and its code are looked at, and its calls, at most; and how long it is left
 #: alone before, once it sends.
 _PROFILE_S, _TRACED_S, _WARM_S = 1.0, 0.7, 0.2
+#: How long a diagnosis takes beside the time in which nothing disturbs it.
+_REST_S = 10
 #: Bytes that are touched to see what a new page takes.
 _TOUCHED = 1 << 24
 #: What a sender gets to begin to send, and how long it may do nothing at all before that.
@@ -47,7 +47,7 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         program = stack.enter_context(Sender(argv, spot))
-        say(f"Watching {program.name}: how fast it is")
+        say(f"Watching {program.name}, in about {seconds + _REST_S:.0f} s in all: how fast it is")
         run = program.undisturbed(seconds)
         language, pooled = profilers.language(program.busiest), is_pooled(program.busiest)
         say(f"Watching {program.name}: its packets and its code")
@@ -59,7 +59,10 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
             calls = program.traced(folder, min(seconds, _TRACED_S))
         program.end()
         sampled, unseen = profile.read()
-        sampled = sampled and program.renamed(sampled)
+        sampled = sampled and {  # py-spy has other names
+            tid: msgspec.structs.replace(its, name=program.names.get(tid, its.name))
+            for tid, its in sampled.items()
+        }
         profilers.forget_names(program.pids)
     mtu = min(spot.mtu(), _NETWORKS if spot.device == "lo" else spot.mtu())
     looped: tuple[Loop, ...] | str = ()
@@ -122,9 +125,7 @@ class Sender(Program):
             name, self.busiest = f"process {spot.pid}", spot.pid
         super().__init__(argv, spot.popen, spot.environment, name)
         self.pids = list[int]()  # of all that ran
-        self._threads = dict[int, Thread]()  # of the run that nothing disturbed
-        self._names = dict[int, str]()
-        self._again = dict[int, Thread]()  # those of other runs, and which of these they are
+        self.names = dict[int, str]()  # of threads
 
     @property
     def pid(self) -> int:
@@ -180,7 +181,6 @@ class Sender(Program):
         follower.scan()
         scans = [scan.threads for scan in follower.scans if scan.threads]
         self.pids = sorted({one.pid for found in scans for one in found.values()})
-        self._threads = {tid: one for found in scans for tid, one in found.items()}
         if scans:
             self.busiest = max(scans[-1].values(), key=lambda one: one.cpu_s).pid
         run = follower.run()
@@ -189,7 +189,7 @@ class Sender(Program):
         if not run.messages:  # it has sent something at its beginning alone
             self.end()
             sent = self._spot.counters() - before
-            run = Follower.whole_of(sent, time.monotonic() - begun)
+            run = whole_of(sent, time.monotonic() - begun)
         return run
 
     def looked_into(self, folder: Path, seconds: float) -> tuple[Packets | str, Profile]:
@@ -222,26 +222,11 @@ class Sender(Program):
         return found or UNSEEN["packets-merged"], profile
 
     def _meet_until(self, until: float) -> bool:
-        """Look which threads there are, and which of the first run; or say that it has ended."""
-        while time.monotonic() < until:
-            if self.has_ended():
-                return False
-            found = threads(family(self.pid))
-            self._names |= {tid: one.name for tid, one in found.items()}
-            if not self._threads.keys() & found.keys():
-                self._again |= same(self._threads, found)
+        """Look what its threads are called, and whether it has not ended before some time."""
+        while time.monotonic() < until and not self.has_ended():
+            self.names |= {tid: one.name for tid, one in threads(family(self.pid)).items()}
             time.sleep(_MEET_S)
-        return True
-
-    def renamed(self, sampled: dict[int, Sampled]) -> dict[int, Sampled]:
-        """Return samples by the threads of the first run."""
-        made = {}
-        for tid, its in sampled.items():
-            was = self._again.get(tid)
-            if was is not None:
-                tid, its = was.tid, msgspec.structs.replace(its, pid=was.pid)
-            made[tid] = its
-        return made
+        return not self.has_ended()
 
     def _lasting(self) -> list[int]:
         """Return its processes, without those that have just begun and may end at once."""
@@ -274,15 +259,9 @@ class Sender(Program):
             said = tracer.output.lines()
         found = None
         with contextlib.suppress(OSError), written.open(errors="replace") as lines:
-            found = parse_calls(lines, self._names)
-        if found is None:
-            why = f" ({said[0]})" if said and "strace" in said[0] else ""
-            return UNSEEN["no-sends"].format(why=why)
-        again = {tid: was.tid for tid, was in self._again.items()}
-        callers = (
-            dataclasses.replace(one, tid=again.get(one.tid, one.tid)) for one in found.callers
-        )
-        return dataclasses.replace(found, callers=tuple(callers))
+            found = parse_calls(lines, self.names)
+        why = f" ({said[0]})" if said and "strace" in said[0] else ""
+        return found or UNSEEN["no-sends"].format(why=why)
 
     # ---- What goes wrong ----
 
