@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -30,12 +30,9 @@ from spead_tutorial.tools.why.watching import fault_s
 
 #: Bytes in a heap, and in a packet where the MTU has room for it.
 _HEAP, _PACKET = 1 << 16, 9000
-#: How long a run of the search sends, at which rates in bytes/s, and at which shares of what was
+#: How long a run of the search sends, at which rates in bytes/s, and at which share of what was
 #: taken of the highest.
-_RUN_S, _HIGHEST, _LOWEST, _SHARES = 0.4, 1e9, 1e6, (0.9, 0.6, 0.3)
-#: The share of a run without a core from which its losses are others', and how little of it may be
-#: left to conclude from.
-_STARVED, _LEAST_AWAKE = 0.05, 0.1
+_RUN_S, _HIGHEST, _LOWEST, _SHARE = 0.4, 1e9, 1e6, 0.6
 _ABOVE = 1.2  # How much above what it takes it is looked at.
 #: How long the socket gets to fill before that, and how long strace and profilers look.
 _FILL_S, _TRACED_S, _PROFILE_S = 0.3, 0.7, 1.0
@@ -60,9 +57,8 @@ def watch(
 ) -> Seen | str:
     """Look at a receiver, or say in a line that it has lost nothing."""
     with Receiver(argv, spot) as program:
-        say(
-            f"Watching {program.name}, in about {seconds + _REST_S:.0f} s in all: which rate it takes"
-        )
+        in_all = f"in about {seconds + _REST_S:.0f} s in all"
+        say(f"Watching {program.name}, {in_all}: which rate it takes")
         found = _search(program)
     if found.lossy is None:
         return (
@@ -131,8 +127,19 @@ class Receiver(Program):
         while time.monotonic() < until and bound(self.pid, self.lab.port):
             time.sleep(_LOOK_S)
 
-
-# ---- Sending to it ----
+    @contextlib.contextmanager
+    def sent_to(self, rate: float, seconds: float, *more: str) -> Iterator[list[Fates]]:
+        """Send to it at a rate, during a block and to the end; the fates are known then."""
+        lab, found = self.lab, list[Fates]()
+        case = Case("ours", "c", "blast", _HEAP, _packet_bytes(lab))
+        more = more or ("--describe",)
+        argv = blast(case, max(2, round(rate * seconds / _HEAP)), *more, rate=rate)
+        merges = any(one.merges for one in sockets(family(self.pid), lab.port))
+        before = _counted(lab)
+        with Running(lab.popen, "blast", [*argv, lab.address, str(lab.port)]) as running:
+            yield found
+            done = running.wait(seconds + _PATIENCE_S)
+        found.append(_fates(before, _counted(lab), done, merges=merges))
 
 
 def _packet_bytes(lab: Lab) -> int:
@@ -147,28 +154,12 @@ class _NotSentError(click.ClickException):
     """The sender has failed, as when the receiver has closed its socket."""
 
 
-@contextlib.contextmanager
-def _sending(
-    program: Receiver, rate: float, seconds: float, merges: bool | None, *more: str
-) -> Iterator[list[Fates]]:
-    """Send to it at a rate, during a block and to the end; then its packets' fates are known."""
-    lab, found = program.lab, list[Fates]()
-    case = Case("ours", "c", "blast", _HEAP, _packet_bytes(lab))
-    argv = blast(case, max(2, round(rate * seconds / _HEAP)), *more, rate=rate)
-    before = _counted(lab)
-    with Running(lab.popen, "blast", [*argv, lab.address, str(lab.port)]) as running:
-        yield found
-        done = running.wait(seconds + _PATIENCE_S)
-    found.append(_fates(before, _counted(lab), done, merges))
-
-
-def _fates(before: Any, after: Any, done: Done, merges: bool | None) -> Fates:
+def _fates(before: Any, after: Any, done: Done, *, merges: bool) -> Fates:
     report = Report.parse(done.output) if done.status == 0 else None
     if report is None:
         raise _NotSentError(f"it could not be sent to: {done.complaint}")
     device, far, arrived = (now - then for now, then in zip(after, before, strict=True))
     sent_s = max(int(done.said.get("sending_ns", report.elapsed_ns)), 1) / 1e9
-    merged = report.packets / max(report.messages or report.packets, 1) if merges else 1.0
     return Fates(
         rate=report.spead_bytes / sent_s,
         packets=report.packets,
@@ -176,44 +167,32 @@ def _fates(before: Any, after: Any, done: Done, merges: bool | None) -> Fates:
         arrived=arrived.packets,
         unclaimed=arrived.unclaimed,
         no_room=arrived.no_room,
-        per_message=merged,
+        per_message=report.packets / max(report.messages or report.packets, 1) if merges else 1.0,
     )
 
 
 # ---- Which rate it takes ----
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Tried:
+class _Tried(NamedTuple):
     fates: Fates
-    starved: float  # the share of its time in which its busiest thread had no core
     cpu_s: float  # CPU time of all its threads
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether something was lost by the receiver itself: not because others had the cores."""
-        return self.fates.lost > 0 and self.starved < _STARVED
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(NamedTuple):
     held: float  # the highest rate at which nothing was lost, or 0
     lossy: Fates | None  # the run at the lowest rate at which something was lost
-    taken: float  # what it takes of too much, in bytes/s, when it has a core
+    taken: float  # what it takes of too much, in bytes/s
 
 
 def _search(program: Receiver) -> _Found:
-    """Send far too much to it, and then less than it took of that, until nothing is lost."""
-    tried = [_try(program, _HIGHEST)]
-    fates, awake = tried[0].fates, max(1 - tried[0].starved, _LEAST_AWAKE)
-    taken = fates.rate * (1 - fates.share) / awake
-    for share in _SHARES:
-        if tried[-1].fates.lost:
-            tried.append(_try(program, max(share * taken, _LOWEST)))
-    held = max((one.fates.rate for one in tried if not one.fates.lost), default=0.0)
-    lossy = [one for one in tried if one.is_lost] or [one for one in tried if one.fates.lost]
-    lowest = min((one.fates for one in lossy), key=lambda fates: fates.rate, default=None)
-    return _Found(held, lowest, max(taken, held))
+    """Send far too much to it, and then less than it took of that."""
+    first = _try(program, _HIGHEST).fates
+    if not first.lost:
+        return _Found(first.rate, None, first.rate)
+    taken = first.rate * (1 - first.share)
+    second = _try(program, max(_SHARE * taken, _LOWEST)).fates
+    return _Found(0.0, second, taken) if second.lost else _Found(second.rate, first, taken)
 
 
 def _try(program: Receiver, rate: float, *more: str) -> _Tried:
@@ -227,17 +206,13 @@ def _try(program: Receiver, rate: float, *more: str) -> _Tried:
 
 def _tried(program: Receiver, rate: float, *more: str) -> _Tried:
     pid = program.listening()
-    pids = family(pid)
-    merges = any(one.merges for one in sockets(pids, program.lab.port))
-    begun, before = time.monotonic(), threads(pids)
-    with _sending(program, rate, _RUN_S, merges, *more or ("--describe",)) as sent:
+    before = threads(family(pid))
+    with program.sent_to(rate, _RUN_S, *more) as sent:
         time.sleep(_RUN_S / 2)
         latest = threads(family(pid))
-    done = between(before, latest | threads(family(pid))).values()
-    took = time.monotonic() - begun
-    starved = max(((one.cpu_s, one.runnable_s) for one in done), default=(0.0, 0.0))[1]
+    done = between(before, latest | threads(family(pid)))
     program.settle()
-    return _Tried(sent[0], min(1.0, starved / took), sum(one.cpu_s for one in done))
+    return _Tried(sent[0], sum(one.cpu_s for one in done.values()))
 
 
 # ---- Its calls ----
@@ -251,7 +226,7 @@ def _calls(argv: Sequence[str], spot: InLab, rate: float, written: Path) -> Call
     with contextlib.suppress(click.ClickException, OSError), Receiver(argv, spot) as program:
         pid = program.listening(under)
         inodes = [one.inode for one in bound(pid, program.lab.port)]
-        with _sending(program, rate, _TRACED_S, None, "--describe"):
+        with program.sent_to(rate, _TRACED_S):
             since = time.time()
             time.sleep(_TRACED_S)
             names = {tid: one.name for tid, one in threads(family(pid)).items()}
@@ -273,12 +248,9 @@ def _watched(
     lab, size = program.lab, _packet_bytes(program.lab)
     pid = program.listening()
     its = sockets(family(pid), lab.port)
-    merges = any(one.merges for one in its)
-    room = sum(one.buffer or 0 for one in its)
-    if rate > found.taken:  # so that the buffer is full soon
-        rate = max(rate, found.taken + room / 2 / _FILL_S)
-    sends_s = seconds + _PROFILE_S + 3 * _FILL_S
-    with _sending(program, rate, sends_s, merges, "--describe") as sent:
+    # So much that the buffer is full soon.
+    rate = max(rate, found.taken + sum(one.buffer or 0 for one in its) / 2 / _FILL_S)
+    with program.sent_to(rate, seconds + _PROFILE_S + 3 * _FILL_S) as sent:
         time.sleep(_FILL_S)
         before = lab.receiver.arrivals()
         run = _followed(lab, pid, seconds)
@@ -291,7 +263,7 @@ def _watched(
     fates = sent[0]
     packets = max(1, round(arrived.packets - arrived.no_room * fates.per_message))
     receiving = Receiving(
-        fates=fates if found.lossy is None else found.lossy,
+        fates=found.lossy or fates,
         packet_bytes=size,
         bare_lost=0.0,
         held=found.held or None,
