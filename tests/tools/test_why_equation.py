@@ -270,7 +270,8 @@ def test_a_sender_near_the_best_loop_is_told_that_nothing_was_found():
 
 def test_threads_that_are_kept_to_one_core_are_told_so():
     pair = [watched(thread(tid, 0.5, runnable_s=0.5, cpus=(0,))) for tid in (1, 2)]
-    its = seen(*pair, crowded=1.0)
+    samples = {tid: sampled(("sends", 9), tid=tid) for tid in (1, 2)}
+    its = seen(*pair, crowded=1.0, sampled=samples, loops=(loop("", 9.0),))
     assert kinds(its)[0] == "shared-core"
     assert "shared-core" not in kinds(dataclasses.replace(its, cores=1))
 

@@ -140,7 +140,7 @@ def _without(seen: Seen, its: Account, takes_s: float, whole_s: float | None = N
     low, high = max(1.0, whole_s / most), max(1.0, whole_s / fewest)
     if high > MATTERS:  # the two were measured one after the other
         low, high = max(1.0, low * (1 - _noise(seen))), high * (1 + _noise(seen))
-    return Gain(math.sqrt(low * high), low, high)
+    return Gain(whole_s / rest, low, high)
 
 
 def _noise(seen: Seen) -> float:
