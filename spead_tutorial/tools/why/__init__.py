@@ -14,7 +14,7 @@ from spead_tutorial.lab.device import instead
 from spead_tutorial.tools.command_line import Number, Whole
 from spead_tutorial.tools.why import receiver as receivers
 from spead_tutorial.tools.why.findings import diagnose
-from spead_tutorial.tools.why.places import AtInterface, AtProcess, InLab, Spot
+from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
 from spead_tutorial.tools.why.report import as_object, text
 from spead_tutorial.tools.why.watching import watch
 
@@ -99,7 +99,7 @@ def why(
         if pid is not None:
             spot = AtProcess(pid)
         elif interface is not None:
-            spot = AtInterface(interface)
+            spot = Spot(interface)
         else:
             spot = InLab(stack.enter_context(_lab(kind, mtu or 9216, receiver, command)))
         host, port = spot.destination or ("{host}", "{port}")

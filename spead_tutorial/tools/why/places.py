@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where a sender is watched, in a lab, at an interface or where it runs, and its packets there."""
 
-import abc
 import contextlib
 import dataclasses
 import os
@@ -94,16 +93,18 @@ def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
 # ---- The places ----
 
 
-class Spot(abc.ABC):
-    """Where a sender sends to, and how it is seen there."""
+class Spot:
+    """Where a sender sends to, and how it is seen there: at an interface of this machine."""
 
-    text: str  # what it is called
-    device: str  # the name of the device
     # what to tell senders; None where that is their own business
     destination: tuple[str, int] | None = None
     popen: Any = subprocess.Popen  # what starts a program there
     socket: Any = socket.socket  # and what makes a socket
     unseen = "packets-forbidden"  # why packets cannot be seen there, of `UNSEEN`
+
+    def __init__(self, device: str, text: str = "") -> None:
+        self.device = device
+        self.text = text or f"{device}, MTU {self.mtu()}, which others may use, too"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -112,9 +113,9 @@ class Spot(abc.ABC):
         host, port = self.destination
         return os.environ | {"SPEAD_TUTORIAL_HOST": host, "SPEAD_TUTORIAL_PORT": str(port)}
 
-    @abc.abstractmethod
     def counters(self) -> Counters:
         """Read the counters of the device."""
+        return _counted(Path("/proc/net/dev").read_text())[self.device]
 
     def mtu(self) -> int:
         """Return the largest packet that the device takes, in bytes."""
@@ -133,25 +134,14 @@ class InLab(Spot):
 
     def __init__(self, lab: Lab) -> None:
         self.lab, self.popen, self.socket = lab, lab.popen, lab.socket
-        self.device = lab.device
         self.destination = lab.address, lab.port
-        self.text = f"a lab's device ({lab.kind}), MTU {lab.mtu}"
+        super().__init__(lab.device, f"a lab's device ({lab.kind}), MTU {lab.mtu}")
 
     def counters(self) -> Counters:
         return self.lab.counters()
 
     def mtu(self) -> int:
         return self.lab.mtu
-
-
-class AtInterface(Spot):
-    def __init__(self, device: str) -> None:
-        self.device = device
-        self.counters()  # raises where there is none
-        self.text = f"{device}, MTU {self.mtu()}, which others may use, too"
-
-    def counters(self) -> Counters:
-        return _counted(Path("/proc/net/dev").read_text(), self.device)
 
 
 #: The kind of device that counts what is sent into it as received, and as dropped.
@@ -162,49 +152,40 @@ class AtProcess(Spot):
     """A process that runs already: its device is the one that sends most, where it is."""
 
     def __init__(self, pid: int) -> None:
-        self.pid = pid
-        self._table = Path(f"/proc/{pid}/net/dev")
-        self.device, self._kind = "lo", "loopback"
+        self.pid, self._kind = pid, "loopback"
+        super().__init__("lo", f"process {pid}")
         try:
             self._before = self._all()
         except OSError:
             raise click.ClickException(f"this user may see no process {pid}") from None
         self._last = self._before[self.device]
-        self.text = ""
 
     def find(self) -> None:
         """Take the device that sends most while the process has a socket, and name it."""
-        has_socket, looked = False, 0
-        while looked < _LOOKS:  # one may be opened for each packet
+        has_socket = False
+        for _ in range(_LOOKS):  # one may be opened for each packet
             has_socket = has_socket or self.has_socket()
             time.sleep(_FIND_S / _LOOKS)
-            looked += 1
-        self._settle()
-        if not has_socket:
-            raise click.ClickException(f"process {self.pid} sends nothing: it has no socket")
-
-    def _settle(self) -> None:
         try:
             there = self._all()
         except OSError:
             raise click.ClickException(f"process {self.pid} has ended") from None
+        if not has_socket:
+            raise click.ClickException(f"process {self.pid} sends nothing: it has no socket")
         grown = {name: now - self._before.get(name, now) for name, now in there.items()}
         if not any(counted.tx_packets for counted in grown.values()):
             taken = {name: one for name, one in grown.items() if one.rx_dropped}
             grown |= {name: dataclasses.replace(one, kind=_SWALLOWS) for name, one in taken.items()}
         self.device = max(grown, key=lambda name: grown[name].bytes)
-        self._kind = grown[self.device].kind
-        self._last = there[self.device]
+        self._kind, self._last = grown[self.device].kind, there[self.device]
         self.text = f"{self.device}, which has sent most where process {self.pid} is"
 
     def _all(self) -> dict[str, Counters]:
-        text = self._table.read_text()
-        names = [line.partition(":")[0].strip() for line in text.splitlines()[2:]]
-        return {name: _counted(text, name) for name in names}
+        return _counted(Path(f"/proc/{self.pid}/net/dev").read_text())
 
     def counters(self) -> Counters:
-        with contextlib.suppress(OSError):
-            self._last = _counted(self._table.read_text(), self.device)
+        with contextlib.suppress(OSError):  # it has ended
+            self._last = self._all()[self.device]
         return dataclasses.replace(self._last, kind=self._kind)
 
     def mtu(self) -> int:
@@ -236,9 +217,11 @@ class AtProcess(Spot):
         return super().capture() if self._is_here() else UNSEEN["packets-elsewhere"]
 
 
-def _counted(table: str, device: str) -> Counters:
-    kind = "loopback" if device == "lo" else "interface"
-    counters = Counters.parse(table, device, kind)
-    if counters is None:
-        raise click.UsageError(f"there is no interface {device!r} here")
-    return counters
+def _counted(table: str) -> dict[str, Counters]:
+    """Return the counters of all devices."""
+    names = [line.partition(":")[0].strip() for line in table.splitlines()[2:]]
+    found = {
+        name: Counters.parse(table, name, "loopback" if name == "lo" else "interface")
+        for name in names
+    }
+    return {name: one for name, one in found.items() if one is not None}
