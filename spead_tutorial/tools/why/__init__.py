@@ -9,7 +9,7 @@ import socket
 import click
 
 from spead_tutorial._shown import shown
-from spead_tutorial.lab import KINDS, PORT, Lab, LabError
+from spead_tutorial.lab import PORT, Lab, LabError
 from spead_tutorial.lab.device import instead
 from spead_tutorial.tools.command_line import Number, Whole
 from spead_tutorial.tools.why import receiver as receivers
@@ -23,12 +23,8 @@ from spead_tutorial.tools.why.watching import watch
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
 @click.option("--seconds", type=Number(0.1, 600), default=2.0, show_default=True,
               help="How long it is looked at undisturbed.")  # fmt: skip
-@click.option(
-    "--kind", type=click.Choice(KINDS, case_sensitive=False), help="Kind of the lab's device."
-)
-@click.option(
-    "--mtu", type=Whole(1280, 65535, in_bytes=True), help="The lab's MTU in bytes (9216)."
-)
+@click.option("--mtu", type=Whole(1280, 65535, in_bytes=True),
+              help="The lab's MTU in bytes (9216).")  # fmt: skip
 @click.option("--pid", type=Whole(1, 2**31 - 1), help="A sender that runs already.")
 @click.option("--interface", metavar="NAME",
               help="An interface of this machine, in place of a lab.")  # fmt: skip
@@ -41,7 +37,6 @@ from spead_tutorial.tools.why.watching import watch
 def why(
     command: tuple[str, ...],
     seconds: float,
-    kind: str | None,
     mtu: int | None,
     pid: int | None,
     interface: str | None,
@@ -72,8 +67,8 @@ def why(
     is_for_lab = any("{host}" in word or "{port}" in word for word in command)
     refusals = {
         "say what to look at: -- COMMAND, or --pid PID": bool(command) == (pid is not None),
-        "--kind and --mtu are a lab's: neither --interface nor --pid has one":
-            (interface or pid) is not None and (kind or mtu) is not None,
+        "--mtu is a lab's: neither --interface nor --pid has one":
+            (interface or pid) is not None and mtu is not None,
         "--interface is for a COMMAND: with --pid it is found": None not in (interface, pid),
         "--allow-real-network goes with --interface: a lab has no real network":
             allow_real_network and interface is None,
@@ -81,8 +76,8 @@ def why(
             interface not in (None, *there),
         f"{interface} may lead out of this machine: say --allow-real-network, too":
             interface not in (None, "lo") and not allow_real_network,
-        "--receiver is for a COMMAND in a lab: without --pid, --interface and --kind":
-            receiver and (pid or interface or kind) is not None,
+        "--receiver is for a COMMAND in a lab: without --pid and --interface":
+            receiver and (pid or interface) is not None,
         "{host} and {port} are a lab's: with --interface, say where the sender sends to":
             interface is not None and is_for_lab,
     }  # fmt: skip
@@ -101,7 +96,7 @@ def why(
         elif interface is not None:
             spot = Spot(interface)
         else:
-            spot = InLab(stack.enter_context(_lab(kind, mtu or 9216, receiver, command)))
+            spot = InLab(stack.enter_context(_lab(mtu or 9216, receiver, command)))
         host, port = spot.destination or ("{host}", "{port}")
         words = _told(command, host, port)
         if receiver:
@@ -119,10 +114,10 @@ def why(
     return 0
 
 
-def _lab(kind: str | None, mtu: int, receiver: bool, command: tuple[str, ...]) -> Lab:
+def _lab(mtu: int, receiver: bool, command: tuple[str, ...]) -> Lab:
     """Make a lab; where there can be none, say what is looked at without."""
     try:
-        return Lab(kind, mtu=mtu, receiver=receiver)
+        return Lab(mtu=mtu, receiver=receiver)
     except LabError as error:
         if receiver:
             raise

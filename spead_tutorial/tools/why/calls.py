@@ -33,7 +33,6 @@ _UNFINISHED = re.compile(
 _RESUMED = re.compile(_WHO + r"\d+\.\d+ <\.\.\. (?P<name>\w+) resumed")
 _INTERVAL = re.compile(r"tv_sec=(\d+), tv_nsec=(\d+)")
 _PIECES = re.compile(r"msg_iovlen=(\d+)|, (\d+)\)?$")
-_NAMED = re.compile(r"msg_name=[^N]")
 _MOST_LINES = 500_000
 #: A wait that is shorter is a look whether there is something to do.
 _LOOK_S = 1e-5
@@ -53,8 +52,7 @@ class Ended:
     arguments: str
     value: int
     took: float
-    timed: bool = False  # whether a time ends it, and whether one has
-    timed_out: bool = False
+    timed_out: bool = False  # whether a time has ended it
 
 
 def parse_calls(lines: Iterable[str], names: Mapping[int, str] | None = None) -> Calls | None:
@@ -88,19 +86,21 @@ def counted(
     # A read that finds nothing is one all the same.
     by_reads = {(one.name, _socket_of(one)) for one in sent if one.name in READS}
     ids |= {id(one) for one in seen if (one.name, _socket_of(one)) in by_reads}
-    by_thread: dict[int, list[Ended]] = defaultdict(list)
+    by_thread: dict[int, dict[tuple[str, bool], list[Ended]]] = defaultdict(dict)
     for one in seen:
         if first <= one.at <= last:
-            by_thread[int(one.who or 0)].append(one)
+            its = by_thread[int(one.who or 0)]
+            its.setdefault((one.name, id(one) in ids), []).append(one)
     callers = [
         Caller(
             tid=who,
             name=(names or {}).get(who, ""),
-            messages=sum(_messages(one) for one in its if id(one) in ids),
-            calls=_calls(its, ids, floor),
+            messages=sum(_messages(one) for (_, sends), its in groups.items() if sends
+                         for one in its),
+            calls=tuple(_call(*key, its, floor) for key, its in groups.items()),
         )
-        for who, its in by_thread.items()
-    ]
+        for who, groups in by_thread.items()
+    ]  # fmt: skip
     found = Counter(one.name for one in sent)
     return Calls(
         send_calls=found.total(),
@@ -135,33 +135,19 @@ def read(lines: Iterable[str]) -> list[Ended]:
         if one.name == TIMER:
             timers[one.who] = _set_to(arguments)
         elif one.name in SLEEPS:
-            one.timed = "nanosleep" in one.name or not re.search(r"(, -1|NULL)\)$", arguments)
             one.timed_out = _timed_out(one, timers.get(one.who, 0.0))
         elif one.name == FUTEX:
-            one.timed = "WAIT" in arguments and not re.search(r", NULL(, [^,]*)?\)$", arguments)
             one.timed_out = "ETIMEDOUT" in (match["more"] or "")
         found.append(one)
     return found
 
 
-def _calls(its: Sequence[Ended], sent: Collection[int], floor: float) -> tuple[Call, ...]:
-    groups: dict[tuple[str, bool], list[Ended]] = defaultdict(list)
-    for one in its:
-        groups[one.name, id(one) in sent].append(one)
-    return tuple(
-        _call(name, sends, group, floor)
-        for (name, sends), group in sorted(groups.items(), key=lambda item: -len(item[1]))
-    )
-
-
 def _call(name: str, sends: bool, group: Sequence[Ended], floor: float) -> Call:
-    waited = sum(one.took for one in group)
+    took = sorted(one.took for one in group)
     by_time = sum(one.took for one in group if one.timed_out)
-    tenth = sorted(one.took for one in group)[len(group) // _TENTH]
     is_wait = WAITS.get(name, "logs") != "logs" and not sends  # files are waited for seldom
-    each_s = 0.0 if is_wait else max(0.0, tenth - floor)
-    timed_out = by_time / waited if waited else 0.0
-    return Call(name, len(group), each_s * len(group), timed_out, sends)
+    each_s = 0.0 if is_wait else max(0.0, took[len(took) // _TENTH] - floor)
+    return Call(name, len(took), each_s * len(took), by_time / (sum(took) or 1.0), sends)
 
 
 def _pieces(one: Ended) -> int:
@@ -173,7 +159,7 @@ def _pieces(one: Ended) -> int:
 def _says_where(one: Ended) -> bool:
     if one.name == "sendto":
         return not re.search(r", NULL, 0\)?$", one.arguments)
-    return bool(_NAMED.search(one.arguments))
+    return bool(re.search(r"msg_name=[^N]", one.arguments))
 
 
 def _is_send(one: Ended) -> bool:

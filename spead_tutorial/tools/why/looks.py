@@ -235,25 +235,23 @@ def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...], 
     """Return how often each thread was looked at, what it waited in, and who ran meanwhile."""
     times: Counter[int] = Counter()
     beside: dict[int, Counter[int]] = defaultdict(Counter)
-    seen: dict[tuple[int, Blocked], int] = Counter()
-    running: dict[tuple[int, Blocked], Counter[int]] = defaultdict(Counter)
-    asleep: dict[tuple[int, Blocked], Counter[int]] = defaultdict(Counter)
+    waits: dict[int, dict[Blocked, tuple[Counter[int], Counter[int]]]] = defaultdict(dict)
+    seen: Counter[tuple[int, Blocked]] = Counter()
     for one in looks:
         times.update(one.keys())
-        ran = [tid for tid, what in one.items() if what is None]
-        slept = [tid for tid, what in one.items() if what is not None and what.timed]
+        ran = {tid for tid, what in one.items() if what is None}
+        slept = {tid for tid, what in one.items() if what is not None and what.timed}
         for tid, what in one.items():
             if what is None:
-                beside[tid].update(other for other in ran if other != tid)
-            else:
-                seen[tid, what] += 1
-                running[tid, what].update(ran)
-                asleep[tid, what].update(other for other in slept if other != tid)
+                beside[tid].update(ran - {tid})
+                continue
+            seen[tid, what] += 1
+            running, asleep = waits[tid].setdefault(what, (Counter(), Counter()))
+            running.update(ran)
+            asleep.update(slept - {tid})
     return {
-        tid: (n, tuple(
-            Waited(what.call, what.timed, count, dict(running[who, what]), dict(asleep[who, what]))
-            for (who, what), count in seen.items() if who == tid
-        ), dict(beside[tid]))
+        tid: (n, tuple(Waited(*what, seen[tid, what], *map(dict, others))
+                       for what, others in waits[tid].items()), dict(beside[tid]))
         for tid, n in times.items()
     }  # fmt: skip
 
