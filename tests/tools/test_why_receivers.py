@@ -104,9 +104,14 @@ def test_where_packets_are_lost_is_said_first_and_then_what_takes_most(
     assert all(len(line) <= 80 for line in said.splitlines())
 
 
-def test_who_runs_while_a_reader_waits_and_only_then_has_a_lock():
-    waits = Waited("futex", True, 150, running={2: 150})
-    for beside, kind in (({}, "waits-for-thread"), ({2: 50}, "computes")):
+def test_who_runs_or_sleeps_while_a_reader_waits_and_only_then_has_a_lock():
+    runs = Waited("futex", True, 150, running={2: 150})
+    sleeps = Waited("futex", False, 150, asleep={2: 150})
+    for waits, beside, kind in (
+        (runs, {}, "waits-for-thread"),
+        (runs, {2: 50}, "computes"),
+        (sleeps, {}, "waits-for-thread"),
+    ):
         its = seen(cpu_s=0.25, late=0.0)
         reader, other = (dataclasses.replace(its.run.threads[0].thread, tid=tid) for tid in (1, 2))
         other = dataclasses.replace(other, user_s=1.0)

@@ -322,16 +322,17 @@ class _Teller:
         yield Part(STARTS if is_for_started else kind, wait.call, seconds)
 
     def _holder(self, line: Watched, wait: Waited) -> tuple[str, float]:
-        """Return who runs while a thread waits and not otherwise, and in which part of waits."""
-        found = ("", 0.0)
+        """Return who runs or sleeps while a thread waits, and hardly otherwise, and how often."""
         same = [its for its in line.waits if its.call == wait.call]
-        others = [its.running for its in line.waits if its.call != wait.call]
+        others = [its for its in line.waits if its.call != wait.call]
         waited = sum(its.seen for its in same)
+        found = ("", 0.0)
         for tid, one in self._watched.items():
-            within = sum(its.running.get(tid, 0) for its in same)
-            beside = sum(ran.get(tid, 0) for ran in (line.beside, *others))
-            share = within / waited
+            share = sum(its.running.get(tid, 0) for its in same) / waited
             if self._seen.language not in _ONE_LOCK:
+                share += sum(its.asleep.get(tid, 0) for its in same) / waited
+                beside = line.beside.get(tid, 0)
+                beside += sum(its.running.get(tid, 0) + its.asleep.get(tid, 0) for its in others)
                 share -= beside / max(1, line.looks - waited)
             if share > found[1]:
                 found = one.thread.name, share

@@ -243,7 +243,7 @@ def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...], 
         slept = {tid for tid, what in one.items() if what is not None and what.timed}
         for tid, what in one.items():
             if what is None:
-                beside[tid].update(ran - {tid})
+                beside[tid].update((ran | slept) - {tid})
                 continue
             seen[tid, what] += 1
             running, asleep = waits[tid].setdefault(what, (Counter(), Counter()))
