@@ -137,13 +137,13 @@ def test_what_a_program_started_is_ended_though_it_ends_first_itself():
         time.sleep(0.01)
 
 
-def test_of_what_a_program_prints_the_first_and_the_last_part_are_kept_and_nothing_on_disk():
+def test_of_what_a_program_prints_the_last_part_is_kept_and_nothing_on_disk():
     program = "echo first; yes | head -c 5000000; echo last"
     with Output() as output:
         assert stat.S_ISFIFO(os.fstat(output.to).st_mode)
         subprocess.run(["sh", "-c", program], stdout=output.to, stderr=output.to, check=True)
         said = output.lines()
-    assert (said[0], said[-1]) == ("first", "last")
+    assert ("first" in said, said[-1]) == (False, "last")
     assert 1000 < len(said) < 100_000
 
 

@@ -37,6 +37,8 @@ _FAULT, _TOUCH = Told("fresh-memory", "page faults"), (OWN, "copies")
 _STARTERS, _OFTEN, _YIELD = ("clone", "clone3", "fork", "vfork"), 0.01, "sched_yield"
 #: Languages in which one thread runs at a time, and the others wait for that.
 _ONE_LOCK = ("Python", "Ruby")
+#: One in which threads stand in for each other.
+_POOLED = "Go"
 #: Languages whose memory is a collector's.
 _MANAGED = ("Java", "JavaScript", "Go")
 #: Waits that end when another thread, or another process, has done something.
@@ -163,7 +165,7 @@ class _Teller:
         sent = self._senders()
         lasting = sum(n for tid, n in sent.items() if tid in self._lasting)
         is_brief = bool(sent) and lasting < _LASTS * sum(sent.values())
-        if self._run.whole is not None and (self._seen.pooled or is_brief):
+        if self._run.whole is not None and (self._seen.language == _POOLED or is_brief):
             self._whole = True
             return [self._run.whole]
         most = max(sent.values(), default=0)

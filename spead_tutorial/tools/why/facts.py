@@ -212,7 +212,6 @@ class Seen:
     loops: tuple[Loop, ...] = ()  # none where there is nothing to compare with
     sampled: dict[int, Sampled] | None = None  # of each thread; None where none could be
     fault_s: float = 0.0  # seconds of CPU time that a new page takes here
-    pooled: bool = False  # whether threads stand in for each other, as those of Go do
     receiving: Receiving | None = None  # None for a sender
     unseen: tuple[str, ...] = ()  # what could not be seen, and how to get it: a sentence each
 

@@ -270,10 +270,3 @@ def together(doing: Doing) -> Blocked | None:
 
     blocked = [what for what in doing.values() if what is not None]
     return min(blocked, key=rank) if len(blocked) == len(doing) else None
-
-
-def is_pooled(pid: int) -> bool:
-    """Whether a process's threads stand in for each other, as those of Go's programs do."""
-    with contextlib.suppress(OSError), Path(f"/proc/{pid}/exe").open("rb") as program:
-        return b"Go\0\0" in program.read(1 << 13)
-    return False

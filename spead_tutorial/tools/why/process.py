@@ -18,18 +18,17 @@ import click
 from spead_tutorial.tools.why.looks import family
 from spead_tutorial.tools.why.profilers import naming
 
-#: What is kept of the beginning of what a program prints, and of its end; a pipe's size, and how
-#: often it is emptied.
+#: What is kept of the end of what a program prints; a pipe's size, and how often it is emptied.
 _KEPT, _PIPE, _EVERY_S = 1 << 16, 1 << 20, 5e-3
 
 
 class Output:
-    """What a program prints: its first and its last part, from a pipe emptied now and then."""
+    """What a program prints: its last part, from a pipe emptied now and then."""
 
     # A file would grow without end; who reads each line as it comes takes a core from the program.
 
     def __init__(self) -> None:
-        self._first, self._last, self._size = b"", b"", 0
+        self._last = b""
         self._pipe, self.to = os.pipe()
         os.set_blocking(self._pipe, False)
         with contextlib.suppress(OSError):  # this user has too many pipes
@@ -55,17 +54,12 @@ class Output:
         """Read what is there: no more than the pipe holds, as it may be filled again at once."""
         with self._lock, contextlib.suppress(BlockingIOError):
             for _ in range(_PIPE // _KEPT):
-                said = os.read(self._pipe, _KEPT)
-                room = _KEPT - len(self._first)
-                self._first += said[:room]
-                self._last = (self._last + said[room:])[-_KEPT:]
-                self._size += len(said)
+                self._last = (self._last + os.read(self._pipe, _KEPT))[-_KEPT:]
 
     def lines(self) -> list[str]:
         self._take()
-        is_cut = self._size > len(self._first) + len(self._last)
-        said = self._first + b"\n" * is_cut + self._last
-        return [line.strip() for line in said.decode(errors="replace").splitlines() if line.strip()]
+        said = self._last.decode(errors="replace").splitlines()
+        return [line.strip() for line in said if line.strip()]
 
 
 def name_of(argv: Sequence[str]) -> str:

@@ -16,7 +16,6 @@ from typing import Any
 from spead_tutorial.tools.why import stacks
 from spead_tutorial.tools.why.calls import SHOWN
 from spead_tutorial.tools.why.facts import UNSEEN
-from spead_tutorial.tools.why.looks import is_pooled
 from spead_tutorial.tools.why.stacks import Sampled
 
 #: Samples a second, at no multiple of what programs wait for, and bytes of each stack.
@@ -44,11 +43,12 @@ NAMING = {
 
 def language(pid: int) -> str:
     """Return what a process is written in, as far as its program tells; or nothing."""
-    try:
-        name = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-    except OSError:
-        return ""
-    return LANGUAGES.get(re.sub(r"[\d.-].*$", "", name), "")
+    path, name = Path(f"/proc/{pid}/exe"), ""
+    with contextlib.suppress(OSError):
+        name = LANGUAGES.get(re.sub(r"[\d.-].*$", "", os.path.basename(os.readlink(path))), "")
+        with path.open("rb") as program:
+            name = name or "Go" * (b"Go\0\0" in program.read(1 << 13))
+    return name
 
 
 def naming() -> dict[str, str]:
@@ -158,8 +158,7 @@ def profile(pids: Sequence[int], folder: Path, seconds: float) -> Iterator[Profi
 def _graphs(pids: Sequence[int]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for pid in pids:
-        is_go = not language(pid) and is_pooled(pid)
-        graph = "fp" if is_go or language(pid) in _BY_POINTERS else f"dwarf,{_STACK}"
+        graph = "fp" if language(pid) in _BY_POINTERS else f"dwarf,{_STACK}"
         found.setdefault(graph, []).append(pid)
     return found
 

@@ -20,7 +20,7 @@ from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import calls, profilers
 from spead_tutorial.tools.why.facts import UNSEEN, Calls, Fates, Loop, Receiving, Run, Seen, Way
-from spead_tutorial.tools.why.looks import LOOK_S, Follower, between, family, is_pooled, threads
+from spead_tutorial.tools.why.looks import LOOK_S, Follower, between, family, threads
 from spead_tutorial.tools.why.loops import MERGED
 from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.process import Program
@@ -258,7 +258,7 @@ def _watched(
         pids = family(pid)
         with profilers.profile(pids, folder, _PROFILE_S) as profile:
             time.sleep(_PROFILE_S)
-        spoken, pooled = profilers.language(pids[-1]), is_pooled(pids[-1])
+        language = profilers.language(pids[-1])
     program.end(_END_S)
     fates = sent[0]
     packets = max(1, round(arrived.packets - arrived.no_room * fates.per_message))
@@ -272,13 +272,12 @@ def _watched(
     )
     return Seen(
         program=program.name,
-        language="Go" if pooled else spoken,
+        language=language,
         place=program.spot.text,
         mtu=lab.mtu,
         cores=len(os.sched_getaffinity(0)),
         run=dataclasses.replace(run, messages=packets, payload_bytes=packets * size),
         fault_s=fault_s(),
-        pooled=pooled,
         receiving=receiving,
     ), profile
 

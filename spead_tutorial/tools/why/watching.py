@@ -19,7 +19,7 @@ from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why import loops, profilers
 from spead_tutorial.tools.why.calls import parse_calls
 from spead_tutorial.tools.why.facts import UNSEEN, Calls, Loop, Packets, Run, Seen
-from spead_tutorial.tools.why.looks import LOOK_S, Follower, family, is_pooled, threads, whole_of
+from spead_tutorial.tools.why.looks import LOOK_S, Follower, family, threads, whole_of
 from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
 from spead_tutorial.tools.why.process import Program
 from spead_tutorial.tools.why.profilers import Profile
@@ -49,7 +49,7 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
         program = stack.enter_context(Sender(argv, spot))
         say(f"Watching {program.name}, in about {seconds + _REST_S:.0f} s in all: how fast it is")
         run = program.undisturbed(seconds)
-        language, pooled = profilers.language(program.busiest), is_pooled(program.busiest)
+        language = profilers.language(program.busiest)
         say(f"Watching {program.name}: its packets and its code")
         longer = 1 + 2 * run.crowded  # where others have the cores for most of the time
         packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S) * longer)
@@ -72,7 +72,7 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
     blind = [calls, packets, looped, *[UNSEEN["too-short"]] * (not run.threads)]
     return Seen(
         program=program.name,
-        language="Go" if pooled else language,
+        language=language,
         place=spot.text,
         mtu=mtu,
         cores=len(os.sched_getaffinity(0)),
@@ -82,7 +82,6 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
         loops=_seen(looped) or (),
         sampled=sampled,
         fault_s=fault_s(),
-        pooled=pooled,
         unseen=(*(one for one in blind if isinstance(one, str)), *unseen),
     )
 
