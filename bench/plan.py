@@ -25,7 +25,6 @@ from spead_tutorial.measure.rounds import left, schedule
 
 SEED = 31
 _START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
-_BOTH = True, False  # samples that warm up, and those that count
 #: Locked for one step, whoever measures; not where ``TMPDIR`` says, which differs among users.
 ONE_AT_A_TIME = Path("/tmp")
 
@@ -120,27 +119,24 @@ def _plain(case: Case) -> bool:
 
 
 def estimate(plan: Plan, begun: Recording | None, known: Recording | None) -> float:
-    """Estimate how many seconds a plan takes."""
-    like = {**_with_rates(known), **_with_rates(begun)}
+    """Estimate how many seconds a plan takes, by samples there are of it, or of another record."""
+    like: dict[tuple[str, bool], list[Sample]] = {}
+    for recording in filter(None, (known, begun)):
+        fresh: dict[tuple[str, bool], list[Sample]] = {}
+        for sample in recording.samples:
+            if sample.rate is not None:
+                fresh.setdefault((sample.case, sample.warm_up), []).append(sample)
+        like |= fresh
     return sum(
-        _START_S
-        + step.case.observer.lasts(
-            step, plan.size, *(like.get((step.case.name, is_warm_up), []) for is_warm_up in _BOTH)
-        )
+        _START_S + step.case.observer.lasts(step, plan.size, _alike(step, like))
         for step in left(plan.steps(), begun, retry=plan.retry)
     )
 
 
-#: Samples that warmed a case up, or that count, by its name and whether they warm up.
-_Like = dict[tuple[str, bool], list[Sample]]
-
-
-def _with_rates(recording: Recording | None) -> _Like:
-    found: _Like = {}
-    for sample in recording.samples if recording is not None else ():
-        if sample.rate is not None:
-            found.setdefault((sample.case, sample.warm_up), []).append(sample)
-    return found
+def _alike(step: Step, like: Mapping[tuple[str, bool], list[Sample]]) -> list[Sample]:
+    """Return the samples that warm a step's case up, if it does, or that count; or the others."""
+    both = (like.get((step.case.name, one), []) for one in (step.warm_up, not step.warm_up))
+    return next(filter(None, both), [])
 
 
 # ---- Doing it ----

@@ -270,10 +270,8 @@ class Searching(Receiving):
     def heaps(self, case: Case, size: Size, known: Sample | None) -> int:
         return search.heaps_of_a_run(case.heap_size, search.START, size.most_bytes)
 
-    def lasts(
-        self, step: Step, size: Size, warm_ups: Sequence[Sample], counted: Sequence[Sample]
-    ) -> float:
-        rate = median(list(map(search.offered, counted)) or [search.START])
+    def lasts(self, step: Step, size: Size, alike: Sequence[Sample]) -> float:
+        rate = median(list(map(search.offered, alike)) or [search.START])
         heaps = search.heaps_of_a_run(step.case.heap_size, rate, size.most_bytes)
         return _RUNS * (_RUN_S + heaps * step.case.heap_size / rate)
 

@@ -97,18 +97,14 @@ class Observer(abc.ABC):
             n_bytes = min(size.most_bytes, known.rate * size.longest_s)
         return max(2, int(n_bytes) // case.heap_size)
 
-    def lasts(
-        self, step: "Step", size: Size, warm_ups: Sequence[Sample], counted: Sequence[Sample]
-    ) -> float:
-        """Estimate how many seconds a step lasts: what it would send, at the rate it had before."""
+    def lasts(self, step: "Step", size: Size, alike: Sequence[Sample]) -> float:
+        """Estimate how many seconds a step lasts: what it would send, at the rate of those alike."""
         if self.lasts_s is not None:
             return self.lasts_s
-        alike = (warm_ups if step.warm_up else counted) or counted
         rate = statistics.median([one.rate or _GUESS for one in alike] or [_GUESS])
-        before = [*warm_ups, *counted]
-        if not before and not step.warm_up:
+        if not alike and not step.warm_up:
             return min(size.most_bytes / rate, size.longest_s)
-        fastest = max(before, key=lambda one: one.rate or 0, default=None)
+        fastest = max(alike, key=lambda one: one.rate or 0, default=None)
         heaps = self.heaps(step.case, size, None if step.warm_up else fastest)
         return heaps * step.case.heap_size / rate
 

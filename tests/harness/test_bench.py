@@ -278,8 +278,8 @@ def taken_for(plan: planning.Plan, rates: dict[str, Sequence[float]]) -> Recordi
     groups = []
     for case in plan.cases:
         same = {"case": case.name, "heap_size": case.heap_size, "packet_size": case.packet_size}
-        warm_up = replace(made([1e9], **same)[0], warm_up=True)
-        groups += [[warm_up], made(rates.get(case.name, [1e9] * plan.rounds), **same)]
+        counted = made(rates.get(case.name, [1e9] * plan.rounds), **same)
+        groups += [[replace(counted[0], warm_up=True)], counted]
     return recording(*groups)
 
 
