@@ -16,7 +16,7 @@ from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING
-from spead_tutorial.measure.case import Case, Rate, Size, Step
+from spead_tutorial.measure.case import Case, Observer, Size, Step
 from spead_tutorial.measure.machine import two_cores
 from spead_tutorial.measure.programs import Launch, ProgramError, command
 from spead_tutorial.measure.records import OURS, Sample, Taken, Timeline
@@ -25,7 +25,7 @@ from spead_tutorial.measure.timeline import TIMES, record
 _SO_ZEROCOPY = 60
 
 
-class Sending(Rate):
+class Sending(Observer):
     """How fast programs send: ours, the peer's and bare loops."""
 
     def missing(self, case: Case) -> str | None:

@@ -33,7 +33,7 @@ from spead_tutorial.chapters import catalogue
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING, PEER
-from spead_tutorial.measure.case import RATE, Case, Observer, Size
+from spead_tutorial.measure.case import PLAIN, Case, Observer, Size
 from spead_tutorial.measure.records import OURS, joined
 
 #: Chapter 9's receiver, which is also measured as one runs it.
@@ -91,7 +91,7 @@ def _sweep(
     found = tuple(dict.fromkeys(itertools.chain(*groups)))
     cases, few = (
         tuple(
-            dataclasses.replace(case, observer=observer) if case.observer is RATE else case
+            dataclasses.replace(case, observer=observer) if case.observer is PLAIN else case
             for case in some
         )
         for some in (found, filter(quick, found) if quick else found)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A case is one program at one setting; an observer runs it, and says what there is of that."""
 
-import abc
 import dataclasses
 import os
 import statistics
@@ -50,8 +49,11 @@ class Size:
     most_bytes: int  # bytes of payload that it sends at most
 
 
-class Observer(abc.ABC):
-    """What observes a case: how often it is run, how, and what is noted of it."""
+class Observer:
+    """What observes a case: how often it is run, how, and what is noted of it.
+
+    By itself it is how fast a program sends, by its own clock, where its claims hold.
+    """
 
     warms_up = True  # whether it has a round before the first, which does not count
     once = False  # whether it is run once, after all rounds, and not in each
@@ -68,9 +70,15 @@ class Observer(abc.ABC):
         """Return the line of a step before anything is known; None where its lines are samples."""
         return None
 
-    @abc.abstractmethod
+    def launch(self, case: "Case", heaps: int) -> Launch | None:
+        """Return how a case's program is started, if not as all others are."""
+        return None
+
     def observe(self, lab: Lab, size: Size, step: "Step", known: Sample | None) -> Iterable[Taken]:
         """Run a step's case, and yield what there is of it; known is its fastest sample yet."""
+        heaps = self.heaps(step.case, size, known)
+        launch = self.launch(step.case, heaps)
+        return [take(Device(lab), step, heaps, launch=launch, timeout=_TIMEOUT_S)]
 
     def facts(self, lab: Lab) -> dict[str, Any]:
         """Return what a record says of where it was."""
@@ -98,7 +106,7 @@ class Observer(abc.ABC):
         return max(2, int(n_bytes) // case.heap_size)
 
     def lasts(self, step: "Step", size: Size, alike: Sequence[Sample]) -> float:
-        """Estimate how many seconds a step lasts: what it would send, at the rate of those alike."""
+        """Estimate how many seconds a step lasts, by the rate of samples that are alike."""
         if self.lasts_s is not None:
             return self.lasts_s
         rate = statistics.median([one.rate or _GUESS for one in alike] or [_GUESS])
@@ -109,20 +117,7 @@ class Observer(abc.ABC):
         return heaps * step.case.heap_size / rate
 
 
-class Rate(Observer):
-    """How fast a program sends, by its own clock, and whether its claims hold."""
-
-    def launch(self, case: "Case", heaps: int) -> Launch | None:
-        """Return how a case's program is started, if not as all others are."""
-        return None
-
-    def observe(self, lab: Lab, size: Size, step: "Step", known: Sample | None) -> Iterable[Taken]:
-        heaps = self.heaps(step.case, size, known)
-        launch = self.launch(step.case, heaps)
-        return [take(Device(lab), step, heaps, launch=launch, timeout=_TIMEOUT_S)]
-
-
-RATE = Rate()
+PLAIN = Observer()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -152,7 +147,7 @@ class Case:
     pinned: str = ""
     # bits/s of the link that it sends through; None where the device has no limit
     link: int | None = None
-    observer: Observer = RATE  # how it is run, and what is noted of it
+    observer: Observer = PLAIN  # how it is run, and what is noted of it
 
     @property
     def different(self) -> str:

@@ -6,14 +6,14 @@ import dataclasses
 import pytest
 from msgspec.structs import replace
 
-from spead_tutorial.measure.case import WARM_UP, Case, Rate, Step
+from spead_tutorial.measure.case import WARM_UP, Case, Observer, Step
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.rounds import PATIENCE, given_up, left, measure, schedule
 from support.records import HEADER, SAMPLE
 
 
-class Once(Rate):
+class Once(Observer):
     """Observes a case once."""
 
     once = True

@@ -193,7 +193,7 @@ def test_a_table_has_the_rates_without_loss_and_says_which_are_bounds(monkeypatc
 @needs_lab
 def test_real_programs_are_sent_to_at_a_rate_and_counted():
     """Of one run alone: whether it loses something is the machine's affair."""
-    case = Case(OURS, "python", SEVEN.program, search=True)
+    case = Case(OURS, "python", SEVEN.program)
     with receiving_lab() as lab:
         run = comparison._receive(lab, SEVEN, Step(0, False, case), solution(SEVEN), 100, 1e9)
     assert run.failure is None
