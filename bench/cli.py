@@ -79,7 +79,7 @@ def run(
     others: tuple[str, ...],
     plot: bool,
 ) -> int:
-    """Measure SWEEPS (see `list`); all of them by default.
+    """Measure SWEEPS; all of them by default (--dry-run says which there are).
 
     A record is a file for each sweep. What it holds already is not measured again: after
     Ctrl-C, SIGTERM or a crash, the same command goes on from there, and more --rounds are added.
@@ -204,22 +204,6 @@ def _why_nothing(plan: Plan) -> str:
     if plan.skipped:
         return "none of its cases can run here"
     return f"part {plan.shard} has no cases: take fewer parts"
-
-
-@cli.command("list")
-def list_sweeps() -> int:
-    """List the sweeps that can be measured.
-
-    Example: python -m bench list
-    """
-    for sweep in SWEEPS:
-        times = ", ".join(
-            f"{name} {duration(estimate(plan_of(sweep, size), None, _reference(sweep)))}"
-            for name, size in SIZES.items()
-            if name != "tiny"
-        )
-        click.echo(f"{sweep.name:15} {sweep.about}; {len(sweep.cases)} cases ({times})")
-    return 0
 
 
 # ---- Reading records ----
