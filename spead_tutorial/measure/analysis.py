@@ -105,7 +105,7 @@ def rows(recording: Recording) -> list[Row]:
     cases: dict[str, list[Sample]] = {}
     for sample in recording.samples:
         cases.setdefault(sample.case, []).append(sample)
-    repeated = Counter(sample.case for sample in recording.superseded)
+    repeated = Counter(one.case for one in recording.superseded if isinstance(one, Sample))
     return [_row(samples, repeated[case]) for case, samples in cases.items()]
 
 

@@ -198,7 +198,6 @@ class Step:
     number: int  # the round, from 0
     warm_up: bool  # whether it is not to be counted
     case: Case  # whose turn it is
-    attempt: int = 0  # how often it has been tried before, and failed
     runs: tuple[Received, ...] = ()  # of a search, those runs that there are already
 
     @property
@@ -242,7 +241,6 @@ class Begun:
             "case": case.name,
             "round": self.step.number,
             "warm_up": self.step.warm_up,
-            "attempt": self.step.attempt,
             "chapter": chapter,
             "program": case.program,
             "language": case.language,

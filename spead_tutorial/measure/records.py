@@ -171,13 +171,17 @@ class Taken(
     tag_field="record",
     tag=str.lower,
 ):
-    """What a line of a recording holds that is no header."""
+    """What a line of a recording holds that is no header.
+
+    One that failed may be repeated: the file keeps both, and the later one counts.
+    """
 
     #: Which of the recording's headers it belongs to, counted from 0. It is not written: the
     #: position in the file says it.
     source: Count = 0
 
-    #: The fields that no two lines of a recording share, whichever headers they are below.
+    #: The fields that no two lines of a recording share, whichever headers they are below, but one
+    #: that failed and what repeats it.
     _own: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -202,9 +206,6 @@ class Sample(Taken, frozen=True, kw_only=True):
     #: Which run it is of a search for the highest rate without loss, from 0: one round of a case
     #: has several. Of all else it is 0.
     run: Count = 0
-    #: How often the same round of the same case had been tried before. A sample takes the place of
-    #: those that it repeats, which failed, and which the file keeps.
-    attempt: Count = 0
     #: ``"ours"``, ``"spead2"``, ``"ceiling"``, or the name given to another installation.
     implementation: str
     #: What else was different from the plain program, such as ``"huge pages"``; or empty.
@@ -244,7 +245,7 @@ class Sample(Taken, frozen=True, kw_only=True):
     #: Load average of the last minute, before it ran: processes that ran or wanted to.
     load: Number | None = None
 
-    _own = ("case", "round", "warm_up", "run", "attempt")
+    _own = ("case", "round", "warm_up", "run")
 
     @property
     def series(self) -> Series:
@@ -509,25 +510,24 @@ class Recording:
     others: tuple[Header, ...] = ()  #: Those that followed the first.
     splits: tuple[Split, ...] = ()  #: All splits.
     spacings: tuple[Spacing, ...] = ()  #: All runs of which one knows when their messages left.
-    #: Samples that failed and were repeated: later attempts took their place.
-    superseded: tuple[Sample, ...] = ()
+    #: Lines that failed and were repeated: later ones took their place.
+    superseded: tuple[Taken, ...] = ()
     more: tuple[Taken, ...] = ()  #: All lines of other kinds: latencies, rates, memories.
 
     @classmethod
     def of(cls, headers: Sequence[Header], taken: Sequence[Taken]) -> Self:
-        """Make one of lines in their order; of samples that were repeated the last one counts."""
-        samples = _those(taken, Sample)
-        last = {(one.case, one.round, one.warm_up, one.run): one for one in samples}.values()
-        standing = set(map(id, last))
+        """Make one of lines in their order; of those that were repeated the last one counts."""
+        last = {one.key: one for one in taken}
+        standing = [one for one in taken if last[one.key] is one]
         return cls(
             headers[0],
-            tuple(one for one in samples if id(one) in standing),
-            _those(taken, Timeline),
+            _those(standing, Sample),
+            _those(standing, Timeline),
             tuple(headers[1:]),
-            _those(taken, Split),
-            _those(taken, Spacing),
-            tuple(one for one in samples if id(one) not in standing),
-            tuple(one for one in taken if not isinstance(one, Sample | Timeline | Split | Spacing)),
+            _those(standing, Split),
+            _those(standing, Spacing),
+            tuple(one for one in taken if last[one.key] is not one),
+            tuple(x for x in standing if not isinstance(x, Sample | Timeline | Split | Spacing)),
         )
 
     def those(self, kind: type[_Kind]) -> tuple[_Kind, ...]:
@@ -705,26 +705,21 @@ def parse(lines: Sequence[str], name: str) -> Recording:
         raise RecordError(f"{name} is empty: it has not even a header")
     headers: list[Header] = []
     taken: list[Taken] = []
-    line_of: dict[tuple[object, ...], int] = {}
+    # of each key the last line, and whether it failed: then another may follow
+    line_of: dict[tuple[object, ...], tuple[int, bool]] = {}
     for number, line in enumerate(lines, 1):
         one = _line(line, name, number)
         if isinstance(one, Header):
             headers.append(one)
             continue
         taken.append(one := replace(one, source=len(headers) - 1))
-        before = line_of.setdefault(one.key, number)
-        if before != number:
+        before, failed = line_of.get(one.key, (number, True))
+        if not failed:
             raise RecordError(
                 f"lines {before} and {number} of {name} are both {one}: two runs wrote"
                 " it at once and disturbed each other, or lines were copied; measure it anew"
             )
-        if isinstance(one, Sample) and one.attempt:
-            repeated = replace(one, attempt=one.attempt - 1)
-            if repeated.key not in line_of:
-                raise RecordError(
-                    f"{name} line {number} is {one}, and before it there is no attempt"
-                    f" {repeated.attempt}"
-                )
+        line_of[one.key] = number, getattr(one, "failure", None) is not None
     return Recording.of(headers, taken)
 
 

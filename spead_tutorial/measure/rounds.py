@@ -51,9 +51,9 @@ def _key(sample: Sample) -> Key:
     return sample.case, sample.round, sample.warm_up
 
 
-def given_up(samples: Iterable[Sample], superseded: Iterable[Sample] = ()) -> dict[str, str]:
+def given_up(samples: Iterable[Sample], superseded: Iterable[Taken] = ()) -> dict[str, str]:
     """Return the cases that are not tried again, as they fail in the same way every time."""
-    repeated = Counter((_key(one), one.failure) for one in superseded)
+    repeated = Counter((_key(one), one.failure) for one in superseded if isinstance(one, Sample))
     last: dict[str, tuple[str | None, int]] = {}
     for one in samples:
         words, n = last.get(one.case, (None, 0))
@@ -67,9 +67,9 @@ def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False)
     """Return the steps that are still to be done, or once more, as they failed."""
     if begun is None:
         return list(steps)
-    lines = {one.key for one in begun.taken}
-    again = {_key(one): one.attempt + 1 for one in begun.samples if one.failure is not None}
-    done = {_key(sample) for sample in begun.samples} - again.keys()
+    lines = {one.key for one in begun.taken if getattr(one, "failure", None) is None}
+    failed = {_key(one) for one in begun.samples if one.failure is not None}
+    done = {_key(one) for one in begun.samples} - failed
     hopeless = {} if retry else given_up(begun.samples, begun.superseded)
     runs = _runs(begun.samples)
     wanted = []
@@ -80,7 +80,7 @@ def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False)
         else:
             is_over = step.key in done and not (its and search.found(its) is None)
         if step.case.name not in hopeless and not is_over:
-            wanted.append(dataclasses.replace(step, runs=its, attempt=again.get(step.key, 0)))
+            wanted.append(dataclasses.replace(step, runs=its))
     return wanted
 
 

@@ -98,13 +98,12 @@ def look(
     most_bytes: float = math.inf,
 ) -> Iterator[Received]:
     """Yield the runs that a search still needs, each as it was taken: heaps at a rate."""
-    runs, attempt = list(step.runs), step.attempt
+    runs = list(step.runs)
     start = begin(warm_up, step.number)
     criterion = ROUGH if step.warm_up else THOROUGH
     while (rate := next_rate(runs, start, criterion)) is not None:
         heaps = heaps_of_a_run(step.case.heap_size, rate, most_bytes)
-        runs.append(replace(run(heaps, rate), run=len(runs), attempt=attempt))
-        attempt = 0
+        runs.append(replace(run(heaps, rate), run=len(runs)))
         yield runs[-1]
 
 

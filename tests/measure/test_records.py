@@ -230,16 +230,12 @@ def test_other_lines_are_checked_as_samples_are(path, taken, field, value, words
         ([HEADER, SAMPLE], "lines 2 and 4 of some.jsonl are both sent with"),
         ([TIMELINE, HEADER, TIMELINE], "lines 3 and 5 .* are both timeline with case '5/timeline'"),
         (
-            [of_round(1, attempt=one) for one in (0, 1, 1)],
-            "lines 4 and 5 of some.jsonl are both .* round 1, .* attempt 1",
-        ),
-        (
-            [of_round(1, attempt=one) for one in (0, 2)],
-            "line 4 is sent with .* attempt 2, and before it there is no attempt 1",
+            [of_round(1, failure="it failed"), of_round(1), of_round(1)],
+            "lines 4 and 5 of some.jsonl are both .* round 1",
         ),
     ],
 )
-def test_what_is_there_twice_or_repeats_nothing_is_an_error_that_says_which(path, taken, words):
+def test_what_is_there_twice_is_an_error_that_says_which_but_what_failed_before(path, taken, words):
     """Below another header, too, as where a file is put behind itself."""
     add(path, *taken)
     for unfinished in (False, True):
@@ -247,12 +243,13 @@ def test_what_is_there_twice_or_repeats_nothing_is_an_error_that_says_which(path
             read(path, unfinished=unfinished)
 
 
-def test_a_sample_that_repeats_another_takes_its_place_and_the_file_keeps_both(path):
-    failed = of_round(1, failure="it failed")
-    again, good = replace(failed, attempt=1), of_round(1, attempt=2)
-    add(path, failed, again, good)
+def test_a_line_that_repeats_a_failed_one_takes_its_place_and_the_file_keeps_both(path):
+    failed, good = of_round(1, failure="it failed"), of_round(1)
+    spaced = make_spacing("p", False, 0)
+    add(path, failed, replace(spaced, failure="it failed"), failed, good, spaced)
     assert read(path).samples == (SAMPLE, good)
-    assert read(path).superseded == (failed, again)
+    assert read(path).spacings == (spaced,)
+    assert read(path).superseded == (failed, replace(spaced, failure="it failed"), failed)
 
 
 # ---- One run at a time in a folder ----

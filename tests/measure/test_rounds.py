@@ -61,7 +61,7 @@ def test_a_warm_up_sends_a_part_of_what_a_sample_sends():
 def take(step: Step, warm_up: Sample | None) -> Sample:
     assert (warm_up is None) is step.warm_up
     case, number = step.case.name, step.number
-    return replace(SAMPLE, case=case, round=number, warm_up=step.warm_up, attempt=step.attempt)
+    return replace(SAMPLE, case=case, round=number, warm_up=step.warm_up)
 
 
 def test_how_much_a_sample_sends_follows_from_the_fastest_before_it():
@@ -179,11 +179,10 @@ def test_a_sample_that_is_repeated_takes_the_place_of_the_one_that_failed(tmp_pa
     before = failing.measure(steps, path)
     (failed,) = [one for one in before.samples if one.failure is not None]
     (step,) = [step for step in steps if step.key == (failed.case, failed.round, failed.warm_up)]
-    assert left(steps, before) == [dataclasses.replace(step, attempt=1)]
+    assert left(steps, before) == [step]
     after = failing.measure(steps, path)
     assert after.superseded == (failed,)
     assert len(after.samples) == len(before.samples)
-    assert [one.attempt for one in after.samples if one.failure is None].count(1) == 1
     assert all(one.failure is None for one in after.samples)
     assert left(steps, after) == []
 
