@@ -21,8 +21,8 @@ from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.machine import different, facts_of
 from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.search import settled
-from spead_tutorial.measure.stats import FEWEST, Estimate, differs, gain, median
-from spead_tutorial.results.tables import Column, Table, ends, filled
+from spead_tutorial.measure.stats import Estimate, differs, gain, median, spread
+from spead_tutorial.results.tables import Column, Table, estimate, filled
 from spead_tutorial.tools.command_line import Number, parsed
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
@@ -127,8 +127,8 @@ def _judge(
         return made(None, "only in one")
     if not before.keys() & after.keys():
         return made(None, "no common round")
-    estimate = gain(before, after)
-    return made(estimate, _word(estimate, threshold))
+    ratio = gain(before, after)
+    return made(ratio, _word(ratio, threshold))
 
 
 def _word(ratio: Estimate, threshold: float) -> str:
@@ -153,15 +153,7 @@ def table(verdicts: Sequence[Verdict], threshold: float, *notes: str) -> str:
 
 
 def _rows(verdicts: Sequence[Verdict]) -> str:
-    kinds = {_kind(verdict.ratio) for verdict in verdicts if verdict.ratio is not None}
-    kind = kinds.pop() if len(kinds) == 1 else ""
-
-    def named_ends(verdict: Verdict) -> str | None:
-        if verdict.ratio is None:
-            return None
-        both = ends(verdict.ratio, "{:.2f}".format)
-        return both if kind else f"{both} {_kind(verdict.ratio)}"
-
+    kind = spread(verdict.ratio.n for verdict in verdicts if verdict.ratio is not None)
     names: list[Column[Verdict]] = [
         Column("heap", lambda verdict: verdict.setting[1]),
         Column("packet", lambda verdict: verdict.setting[2]),
@@ -170,8 +162,8 @@ def _rows(verdicts: Sequence[Verdict]) -> str:
     values: list[Column[Verdict]] = [
         Column("before", lambda verdict: verdict.before, _megabytes),
         Column("after", lambda verdict: verdict.after, _megabytes),
-        Column("ratio", lambda verdict: verdict.ratio, lambda one: f"{one.median:.2f}"),
-        Column(kind, named_ends, is_words=True),
+        *estimate(("ratio", kind), lambda verdict: verdict.ratio, "{:.2f}".format),
+        Column("n", lambda verdict: verdict.ratio, lambda one: str(one.n)),
         Column("", lambda verdict: verdict.word, is_words=True),
     ]
     return str(Table(names, values, verdicts))
@@ -179,11 +171,6 @@ def _rows(verdicts: Sequence[Verdict]) -> str:
 
 def _megabytes(rate: Estimate) -> str:
     return f"{rate.median / 1e6:.0f}"
-
-
-def _kind(ratio: Estimate) -> str:
-    """Say what the ends of an estimate are."""
-    return "95 % interval" if ratio.n >= FEWEST else f"range of {ratio.n}"
 
 
 # ---- The command ----
