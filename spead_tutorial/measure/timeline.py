@@ -11,7 +11,6 @@ runs in a process of its own, anywhere: `record` is given what runs it, such as 
 Shares(preparing=0.93, waiting=0.06, rest=0.01, sending=0.21)
 """
 
-import asyncio
 import bisect
 import dataclasses
 import functools
@@ -66,6 +65,17 @@ class Watch:
         self.goes_on()
         self.resumed_ns.append(self._went_on_ns)
 
+    def stream(self, kind: Any, method: str, *, waits: bool = False) -> Any:
+        """Return a kind of streams whose sending is watched, and may wait until it is done."""
+
+        def call(stream: Any, *what: Any, **how: Any) -> Any:
+            sent = self.calling(functools.partial(getattr(kind, method), stream, *what, **how))
+            if waits:
+                self.resumed()
+            return sent
+
+        return type("UdpStream", (kind,), {method: call})  # as its program knows it
+
     def times(self, heaps: npt.NDArray[np.void]) -> dict[str, list[int]]:
         """Return when each heap was where, as a `Timeline` has it: the stream has noted some."""
         times = {name: heaps[name].tolist() for name in _OF_STREAM}
@@ -76,32 +86,6 @@ class Watch:
         ]
         start = self.prepare_ns[0]
         return {name: [moment - start for moment in found] for name, found in times.items()}
-
-
-class UdpStream(spead_tutorial.send.asyncio.UdpStream):
-    """One that is watched, which its program knows by its usual name."""
-
-    def __init__(self, *how: Any) -> None:
-        super().__init__(*how)
-        self.watch = Watch()
-
-    def async_send_heap(self, *what: Any, **how: Any) -> asyncio.Future[int]:
-        call = functools.partial(super().async_send_heap, *what, **how)
-        future: asyncio.Future[int] = self.watch.calling(call)
-        return future
-
-
-class _BlockingStream(spead_tutorial.send.UdpStream):
-    """One that is watched, whose calls return when all is sent."""
-
-    def __init__(self, *how: Any) -> None:
-        super().__init__(*how)
-        self.watch = Watch()
-
-    def send_heap(self, *what: Any, **how: Any) -> int:
-        n_bytes: int = self.watch.calling(functools.partial(super().send_heap, *what, **how))
-        self.watch.resumed()
-        return n_bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,9 +110,9 @@ def main() -> None:
     settings, name = json.loads(sys.argv[1]), sys.argv[2]
     sys.argv[:] = [name, *sys.argv[3:]]  # by which the program calls itself, once it is imported
     program: Any = importlib.import_module(f"spead_tutorial.chapters.{name}")
-    streams: list[UdpStream | _BlockingStream] = []
+    watch, streams = Watch(), []
 
-    def opening(kind: type[UdpStream] | type[_BlockingStream]) -> Callable[..., Any]:
+    def opening(kind: Any) -> Callable[..., Any]:
         def open_stream(pool: Any, to: Any, config: spead_tutorial.send.StreamConfig) -> Any:
             for name, value in settings.items():
                 setattr(config, name, value)
@@ -137,33 +121,30 @@ def main() -> None:
 
         return open_stream
 
-    def resumed() -> None:
-        for stream in streams:
-            stream.watch.resumed()
-
     class Usage(program.Usage):  # type: ignore[misc]
         """The clock: it is read before the first heap."""
 
         @classmethod
         def now(cls) -> Any:
-            for stream in streams:
-                stream.watch.goes_on()
+            watch.goes_on()
             return super().now()
 
     async def watched() -> None:
-        await Watched(program.main(), resumed)
+        await Watched(program.main(), watch.resumed)
 
     send: Any = spead_tutorial.send
-    send.UdpStream, send.asyncio.UdpStream = opening(_BlockingStream), opening(UdpStream)
+    blocking = watch.stream(send.UdpStream, "send_heap", waits=True)
+    send.asyncio.UdpStream = opening(watch.stream(send.asyncio.UdpStream, "async_send_heap"))
+    send.UdpStream = opening(blocking)
     program.Usage = Usage
     if inspect.iscoroutinefunction(program.main):
         asyncio.run(watched())
     else:
         program.main()
-    resumed()
+    watch.resumed()
     (stream,) = streams
     heaps = stream.timeline()[:-1]  # without the one that ends the stream
-    print(json.dumps(stream.watch.times(heaps)))
+    print(json.dumps(watch.times(heaps)))
 
 
 # ---- In the process that wants to know ----
