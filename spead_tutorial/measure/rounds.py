@@ -5,12 +5,12 @@ What has been taken is on the disk at once. A run that was interrupted, or kille
 there: the order of each round follows from the seed and the round alone.
 """
 
+import contextlib
 import dataclasses
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Self
 
 from msgspec.structs import replace
 
@@ -92,33 +92,6 @@ def _runs(samples: Iterable[Sample]) -> dict[Key, list[Received]]:
     return found
 
 
-class _Kept:
-    """What there is of a recording, which is also in a file, where there is one."""
-
-    def __init__(self, header: Header, path: Path | None) -> None:
-        self._path, self._writer, self.begun = path, None, Recording(header, ())
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._writer, self.begun = _open(path, header)
-        self.taken = list(self.begun.taken)
-
-    def add(self, one: Taken) -> None:
-        if self._writer is not None:
-            self._writer.add(one)
-        self.taken.append(one)
-
-    @property
-    def recording(self) -> Recording:
-        return Recording.of(self.begun.headers, self.taken)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._writer is not None:
-            self._writer.close()
-
-
 def measure(
     steps: Iterable[Step],
     take: Callable[[Step, Sample | None], Taken | Iterable[Taken]],
@@ -131,33 +104,38 @@ def measure(
 ) -> Recording:
     """Take what a record lacks; a case that fails alike `PATIENCE` times is given up."""
     hopeless: set[str] = set()
-    with _Kept(header, path) as kept:
-        for step in show(left(steps, kept.begun, retry=retry)):
+    writer, begun = (None, Recording(header, ())) if path is None else _open(path, header)
+    there, taken = begun, list(begun.taken)
+    with writer or contextlib.nullcontext():
+        for step in show(left(steps, begun, retry=retry)):
             if step.case.name in hopeless:
                 continue
-            failures = 0
-            for one in _observed(step, take, kept.recording.samples, say):
-                kept.add(one)
-                if isinstance(one, Sample) and one.failure is not None:
-                    failures += 1
-                    say(step, one.failure)
-            there = kept.recording if failures else kept.begun
-            if failures and step.case.name in given_up(there.samples, there.superseded):
+            failed = False
+            for one in _observed(step, take, _known(step, there.samples), say):
+                if writer is not None:
+                    writer.add(one)
+                taken.append(one)
+                failed |= isinstance(one, Sample) and one.failure is not None
+            there = Recording.of(begun.headers, taken)
+            if failed and step.case.name in given_up(there.samples, there.superseded):
                 hopeless.add(step.case.name)
                 say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
-    return kept.recording if path is None else read(path)
+    return there if path is None else read(path)
 
 
 def _observed(
     step: Step,
     take: Callable[[Step, Sample | None], Taken | Iterable[Taken]],
-    samples: Sequence[Sample],
+    known: Sample | None,
     say: Callable[[Step, str], None],
 ) -> Iterator[Taken]:
-    """Yield what there is of a step: a line, or the runs of a search; or why there is nothing."""
+    """Yield what there is of a step: a line, or the runs of a search; or say why there is none."""
     try:
-        found = take(step, _known(step, samples))
-        yield from (found,) if isinstance(found, Taken) else found
+        found = take(step, known)
+        for one in (found,) if isinstance(found, Taken) else found:
+            yield one
+            if isinstance(one, Sample) and one.failure is not None:
+                say(step, one.failure)
     except ProgramError as error:
         asked = step.case.observer.asked(step)
         if asked is not None and "failure" in asked.__struct_fields__:
