@@ -111,7 +111,7 @@ class Timelines(Sending):
             case=case.name,
             program=case.program,
             language=case.language,
-            random=case.random or case.program == "tut_4_send_perf",
+            random=case.makes_random,
             heap_size=case.heap_size,
             packet_size=case.packet_size,
             variant=case.different,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """When the packets of chapters 4 and 5 leave: each message's time, as the kernel has it."""
 
+import dataclasses
 import socket
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -11,15 +12,14 @@ from msgspec.structs import replace
 from bench.peers import TIMEOUT_S
 from bench.senders import Sending
 from bench.tables import grouped, medians
-from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Lab
 from spead_tutorial.lab.ring import Message, PacketRing
 from spead_tutorial.ledger import Gap, first_complaint
 from spead_tutorial.measure.analysis import burst, silence
-from spead_tutorial.measure.case import Size, Step
+from spead_tutorial.measure.case import Size, Step, take
 from spead_tutorial.measure.machine import two_cores
-from spead_tutorial.measure.place import Device, Place
-from spead_tutorial.measure.programs import ProgramError, ProgramOptions, run
+from spead_tutorial.measure.place import Device
+from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import Recording, Sample, Spacing, joined
 
 #: Heaps of a run; and those that count: before them memory is new and threads sleep.
@@ -53,30 +53,24 @@ class Spacings(Sending):
     settings: ClassVar = {"heaps": HEAPS, "first": STEADY[0]}
 
     def asked(self, step: Step) -> Spacing:
-        case, cores = step.case, tuple(map(int, filter(None, (two_cores() or "").split(","))))
-        what = case.program, case.language, case.random, case.different, step.number
+        case, cores = step.case, two_cores() or ()
+        what = case.program, case.language, case.makes_random, case.different, step.number
         return Spacing(*what, case.heap_size, case.packet_size, cores)
 
     def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Spacing]:
-        asked, chapter = self.asked(step), find_chapter(step.case.program)
-        options = ProgramOptions(
-            heaps=HEAPS,
-            random=asked.random and "r" in chapter.accepted,
-            cores=",".join(map(str, asked.cores)) or None,
-        )
-        place: Place = Device(lab)
-        if step.case.link is not None:
-            place = place.limited(step.case.link)
+        asked = self.asked(step)
+        case = dataclasses.replace(step.case, pinned="pinned" if asked.cores else "")
+        pinned = dataclasses.replace(step, case=case)
         with Capture(lab) as capture:
-            done = run(place, chapter, asked.language, options, timeout=TIMEOUT_S)
+            sample = take(Device(lab), pinned, HEAPS, timeout=TIMEOUT_S)
             messages = list(capture.messages())
-        counted = done.evidence.counted
-        if done.failure is not None or counted is None:
-            raise ProgramError(done.failure or "spacing: nothing was counted")
-        noted = sum(one.n_bytes + counted.link_header for one in messages)
+        if sample.failure is not None:
+            raise ProgramError(sample.failure)
+        header = lab.counters().link_header
+        noted = sum(one.n_bytes + header for one in messages)
         wrong = first_complaint((
-            Gap("in the capture", counted.packets, len(messages), unit="message"),
-            Gap("in the capture", counted.bytes, noted, unit="byte"),
+            Gap("in the capture", sample.counted_packets or 0, len(messages), unit="message"),
+            Gap("in the capture", sample.counted_bytes or 0, noted, unit="byte"),
         ))  # fmt: skip
         if wrong is not None:
             raise ProgramError(f"spacing: {wrong}")

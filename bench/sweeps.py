@@ -404,38 +404,6 @@ def _streams(program: str, heap_size: int, packet_size: int, *words: str) -> lis
     ]
 
 
-def _spacing() -> Sweep:
-    """In turns and overlapped, random samples and constant ones, behind a link or not."""
-    programs = (
-        ("tut_4_send_perf", True),
-        ("tut_5_send_pipeline", True),
-        ("tut_4_send_constant", False),
-        ("tut_5_send_pipeline", False),
-    )
-    plain = [
-        Case(OURS, "python", name, MIB, find_chapter(name).packet_size, is_random)
-        for name, is_random in programs
-    ]
-    linked = [dataclasses.replace(case, link=_LINK_BITS_PER_S) for case in plain]
-    about = "when the packets of chapters 4 and 5 leave"
-    return _sweep("spacing", about, plain, linked, observer=SPACINGS)
-
-
-def _where() -> Sweep:
-    """Programs with a thread of the stream's own and without, each also while it is looked at."""
-    sizes = (8 * KIB, MIB)
-    plain = _cross(_ours(_TEN, _THIRTEEN), heap_size=sizes)
-    # Chapter 4's heaps find the stream asleep, each of them.
-    asleep = _cross([(OURS, "python", "tut_4_send_constant")], heap_size=sizes)
-    return _sweep(
-        "where",
-        "the time of a heap, part by part",
-        plain,
-        [dataclasses.replace(case, observer=STACKS) for case in plain],
-        [dataclasses.replace(case, observer=Timelines(200)) for case in asleep],
-    )
-
-
 SWEEPS = (
     _sweep(
         "ladder",
@@ -631,8 +599,34 @@ SWEEPS = (
         *(_streams("rate", 64 * KIB, 9000, f"{rate:g} GB/s") for rate in (0.001, 0.1, 1, 3)),
         observer=KEPT_RATE,
     ),
-    _spacing(),
-    _where(),
+    _sweep(  # in turns and overlapped, random samples and constant ones
+        "spacing",
+        "when the packets of chapters 4 and 5 leave",
+        *(
+            _cross(
+                [(OURS, "python", name)],
+                packet_size=[1472],
+                random=is_random,
+                link=(None, _LINK_BITS_PER_S),
+            )
+            for name, is_random in (
+                ("tut_4_send_perf", [False]),
+                ("tut_4_send_constant", [False]),
+                ("tut_5_send_pipeline", [True, False]),
+            )
+        ),
+        observer=SPACINGS,
+    ),
+    _sweep(  # with a thread of the stream's own and without; chapter 4's heaps find it asleep
+        "where",
+        "the time of a heap, part by part",
+        _cross(_ours(_TEN, _THIRTEEN), heap_size=(8 * KIB, MIB), observer=(SENDING, STACKS)),
+        _cross(
+            [(OURS, "python", "tut_4_send_constant")],
+            heap_size=(8 * KIB, MIB),
+            observer=[Timelines(200)],
+        ),
+    ),
     _sweep(  # each once, for ten million heaps
         "flat-memory",
         "whether memory stays flat however much is sent",

@@ -29,7 +29,11 @@ WARM_UP = 16
 _MIB = 1 << 20
 
 #: Which cores its threads are pinned to.
-_CORES = {"": lambda: None, "pinned": two_cores, "one core": one_core}
+_CORES: Mapping[str, Callable[[], tuple[int, ...] | None]] = {
+    "": tuple,
+    "pinned": two_cores,
+    "one core": one_core,
+}
 
 #: What no two samples of a record share that count: case, round, and whether it is a warm-up.
 Key = tuple[str, int, bool]
@@ -99,7 +103,7 @@ class Observer:
         n_bytes: float = min(size.most_bytes // WARM_UP, _WARM_UP_BYTES)
         if case.program == "tut_2_send":
             return find_chapter(case.program).heaps
-        if case.random or case.program == "tut_4_send_perf":
+        if case.makes_random:
             n_bytes /= WARM_UP  # random numbers: one knows that they are slow
         if known is not None and known.rate is not None:
             n_bytes = min(size.most_bytes, known.rate * size.longest_s)
@@ -162,6 +166,11 @@ class Case:
         return words_of(self.variant)
 
     @property
+    def makes_random(self) -> bool:
+        """Whether its samples are random, as it has the choice, or as they always are."""
+        return self.random or self.program == "tut_4_send_perf"
+
+    @property
     def series(self) -> Series:
         variant = joined("random" * self.random, self.different)
         return Series(self.implementation, self.language, self.program, variant)
@@ -186,7 +195,7 @@ class Case:
             packet_size=(self.packet_size or None) if "p" in accepted else None,
             random=self.random,
             streams=self.streams,
-            cores=_CORES[self.pinned](),
+            cores=",".join(map(str, _CORES[self.pinned]() or ())) or None,
             switches=_chapter(self).switches(self.words),
         )
 

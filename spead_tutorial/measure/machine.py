@@ -105,14 +105,14 @@ def machine_facts() -> dict[str, Any]:
     }
 
 
-def one_core() -> str:
-    """Return one core to pin both threads to, as a program is told: such as ``"0,0"``."""
+def one_core() -> tuple[int, int]:
+    """Return one core to pin both of two threads to."""
     first = min(os.sched_getaffinity(0))
-    return f"{first},{first}"
+    return first, first
 
 
-def two_cores() -> str | None:
-    """Return two cores to pin threads to, as a program is told: of which none hinders the other."""
+def two_cores() -> tuple[int, int] | None:
+    """Return two cores to pin threads to, of which none hinders the other; None without two."""
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < 2:
         return None
@@ -120,16 +120,12 @@ def two_cores() -> str | None:
     topology = "cpu{}/topology/thread_siblings_list"
     siblings = [read_text(_CPUS / topology.format(core)) for core in usable]
     apart = (core for core, its in zip(others, siblings[1:], strict=True) if its != siblings[0])
-    return f"{first},{next(apart, others[0])}"
+    return first, next(apart, others[0])
 
 
 def a_core_each() -> tuple[int, int] | tuple[None, None]:
     """Return a core for a sender and one for its receiver; None where there are no two."""
-    cores = two_cores()
-    if cores is None:
-        return None, None
-    first, second = map(int, cores.split(","))
-    return first, second
+    return two_cores() or (None, None)
 
 
 def versions() -> dict[str, str | None]:

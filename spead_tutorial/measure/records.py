@@ -397,19 +397,14 @@ class Spacing(Taken, frozen=True):
 class Latency(Taken, frozen=True):
     """One process that sent a heap, of one packet, every few milliseconds."""
 
-    #: ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
-    implementation: str
-    #: ``"no thread"`` for a stream without a thread of its own; or empty.
-    variant: str
-    #: In which round it ran, from 0.
-    round: Count
-    #: Bytes of samples in a heap.
-    heap_size: Count | None = None
+    implementation: str  #: ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
+    variant: str  #: ``"no thread"`` for a stream without a thread of its own; or empty.
+    round: Count  #: In which round it ran, from 0.
+    heap_size: Count | None = None  #: Bytes of samples in a heap.
     #: Of each heap the time from just before it was queued until the kernel had received its
     #: packet, over loopback. The first ``warm_up`` of the header's settings do not count.
     latency_ns: tuple[Count, ...] = ()
-    #: Why there are none.
-    failure: str | None = None
+    failure: str | None = None  #: Why there are none.
 
     _own = ("implementation", "variant", "round")
 
@@ -417,48 +412,32 @@ class Latency(Taken, frozen=True):
 class Rate(Taken, frozen=True):
     """One process that sent at a rate, as the device's counter saw it."""
 
-    #: ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
-    implementation: str
-    #: ``"no thread"`` for a stream without a thread of its own; or empty.
-    variant: str
-    #: In which round it ran, from 0.
-    round: Count
-    #: Bytes of SPEAD packets a second that it was told.
-    rate: Number
-    #: How many it sent.
-    heaps: Count | None = None
-    #: Bytes of samples in each.
-    heap_size: Count | None = None
-    #: Bytes of a packet at most.
-    packet_size: Count | None = None
+    implementation: str  #: ``"ours"``, ``"spead2"`` or ``"spead2-source"``.
+    variant: str  #: ``"no thread"`` for a stream without a thread of its own; or empty.
+    round: Count  #: In which round it ran, from 0.
+    rate: Number  #: Bytes of SPEAD packets a second that it was told.
+    heaps: Count | None = None  #: How many it sent.
+    heap_size: Count | None = None  #: Bytes of samples in each.
+    packet_size: Count | None = None  #: Bytes of a packet at most.
     #: Bytes that the stream was to send at once, between two waits.
     burst_size: Count | None = None
-    #: SPEAD packets that it sent.
-    packets: Count | None = None
-    #: Their bytes.
-    spead_bytes: Count | None = None
-    #: What the device counted.
-    counted_packets: Count | None = None
+    packets: Count | None = None  #: SPEAD packets that it sent.
+    spead_bytes: Count | None = None  #: Their bytes.
+    counted_packets: Count | None = None  #: What the device counted.
     #: What it counted, with the headers of UDP, IP and the link.
     counted_bytes: Count | None = None
-    #: SPEAD bytes after the first burst.
-    average_bytes: Count | None = None
-    #: The time from then to the last step of the counter.
-    average_ns: Count | None = None
+    average_bytes: Count | None = None  #: SPEAD bytes after the first burst.
+    average_ns: Count | None = None  #: The time from then to the last step of the counter.
     #: The longest burst, at least: what a bucket that is emptied at the rate must hold for all
     #: packets to pass, had every step of the counter been as early, or as late, as it can have
     #: been for the bucket to be small. Seen too roughly to say anything, it may be below zero.
     burst_bytes: int | None = None
     #: The longest burst at most: the same, for the bucket to be large.
     burst_most_bytes: Count | None = None
-    #: Steps of the counter that were seen.
-    steps: Count | None = None
-    #: How exactly the time of a step is known: the median.
-    grain_ns: Count | None = None
-    #: The same of the step whose time is known worst.
-    longest_grain_ns: Count | None = None
-    #: Why there is nothing of these.
-    failure: str | None = None
+    steps: Count | None = None  #: Steps of the counter that were seen.
+    grain_ns: Count | None = None  #: How exactly the time of a step is known: the median.
+    longest_grain_ns: Count | None = None  #: The same of the step whose time is known worst.
+    failure: str | None = None  #: Why there is nothing of these.
 
     _own = ("implementation", "variant", "round", "rate")
 
@@ -466,20 +445,14 @@ class Rate(Taken, frozen=True):
 class Memory(Taken, frozen=True):
     """The resident memory of a program while it ran."""
 
-    #: Chapter and language.
-    case: str
-    #: How many heaps it sent.
-    heaps: Count
-    #: Bytes of samples in a heap.
-    heap_size: Count
-    #: From the first heap to the last; None where it failed.
-    elapsed_ns: Count | None = None
+    case: str  #: Chapter and language.
+    heaps: Count  #: How many heaps it sent.
+    heap_size: Count  #: Bytes of samples in a heap.
+    elapsed_ns: Count | None = None  #: From the first heap to the last; None where it failed.
     #: Why it failed, what it claims and the device did not count, or by how much its memory grew.
     failure: str | None = None
-    #: When it was looked at, from its start.
-    at_ns: tuple[Count, ...] = ()
-    #: How much of its memory was resident then.
-    resident_bytes: tuple[Count, ...] = ()
+    at_ns: tuple[Count, ...] = ()  #: When it was looked at, from its start.
+    resident_bytes: tuple[Count, ...] = ()  #: How much of its memory was resident then.
 
     _own = ("case",)
 
