@@ -106,12 +106,23 @@ def _real(name: str, value: float) -> float:
 class Settings:
     """Base of data classes whose fields are checked whenever they are set.
 
-    There are no others, but in classes that users derive from these.
+    There are no others, but in classes that users derive from these. A field is what its default
+    is: a truth, a member of an enumeration, or a whole number that is not negative.
     """
+
+    #: Numbers that are not 0 either.
+    _POSITIVE: ClassVar[tuple[str, ...]] = ()
 
     def _checked(self, name: str, value: Any) -> Any:
         """Return the value that a field gets."""
-        raise NotImplementedError
+        kind = type(type(self).__dataclass_fields__[name].default)  # type: ignore[attr-defined]
+        if kind is bool:
+            return bool(value)
+        if issubclass(kind, enum.Enum):
+            if not isinstance(value, kind):
+                raise TypeError(f"{name} must be a {kind.__qualname__}, not {value!r}")
+            return value
+        return at_least_one(name, value) if name in self._POSITIVE else whole(name, value)
 
     if not TYPE_CHECKING:  # where it is seen, any name may be set
 
@@ -197,22 +208,16 @@ class StreamConfig(Settings):
     #: Whether heaps are cut into equal packets where they can be.
     equal_packets: bool = False
 
+    _POSITIVE = ("max_heaps",)
+
     def _checked(self, name: str, value: Any) -> Any:
-        if name == "equal_packets":
-            return bool(value)
-        if name == "rate_method":
-            if not isinstance(value, RateMethod):
-                raise TypeError(f"rate_method must be a RateMethod, not {value!r}")
-            return value
-        if name == "max_heaps":
-            return at_least_one(name, value)
         if name not in ("rate", "burst_rate_ratio"):
-            number = whole(name, value)
-            if name == "max_packet_size" and number < 56:
+            value = super()._checked(name, value)
+            if name == "max_packet_size" and value < 56:
                 raise ValueError(
-                    f"max_packet_size {number} is too small: the headers alone need 56 bytes"
+                    f"max_packet_size {value} is too small: the headers alone need 56 bytes"
                 )
-            return number
+            return value
         real = _real(name, value)
         if name == "rate" and not 0 <= real < math.inf:
             raise ValueError(f"rate {real} is not a number of bytes per second (0 for no limit)")

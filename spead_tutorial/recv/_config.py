@@ -145,6 +145,8 @@ class StreamConfig(Settings):
     max_heap_size: int = DEFAULT_MAX_HEAP_SIZE
     by_sender: bool = True
 
+    _POSITIVE = ("max_heaps", "substreams", "max_heap_size")
+
     def __post_init__(self) -> None:
         self._stats = list(COMMON)
         self._behind: tuple[StreamStatConfig, ...] = ()  # what a stream of this one adds to them
@@ -155,18 +157,12 @@ class StreamConfig(Settings):
             if not isinstance(value, MemoryAllocator):
                 raise TypeError(f"memory_allocator must be a MemoryAllocator, not {value!r}")
             return value
-        if name in ("stop_on_stop_item", "explicit_start", "by_sender") or name.startswith(
-            "allow_"
-        ):
-            return bool(value)
-        if name in ("max_heaps", "substreams", "max_heap_size"):
-            return at_least_one(name, value)
-        number = whole(name, value)
-        if name == "bug_compat" and number > BUG_COMPAT_PYSPEAD_0_5_2:
-            raise ValueError(f"bug_compat is {number}: it has to be a sum of BUG_COMPAT_* bits")
-        if name == "memcpy" and number not in (MEMCPY_STD, MEMCPY_NONTEMPORAL):
-            raise ValueError(f"memcpy is {number}: it has to be MEMCPY_STD or MEMCPY_NONTEMPORAL")
-        return number
+        value = super()._checked(name, value)
+        if name == "bug_compat" and value > BUG_COMPAT_PYSPEAD_0_5_2:
+            raise ValueError(f"bug_compat is {value}: it has to be a sum of BUG_COMPAT_* bits")
+        if name == "memcpy" and value not in (MEMCPY_STD, MEMCPY_NONTEMPORAL):
+            raise ValueError(f"memcpy is {value}: it has to be MEMCPY_STD or MEMCPY_NONTEMPORAL")
+        return value
 
     @property
     def stats(self) -> list[StreamStatConfig]:
@@ -264,8 +260,7 @@ class RingStreamConfig(Settings):
     incomplete_keep_payload_ranges: bool = False
     drop_when_full: bool = False
 
-    def _checked(self, name: str, value: Any) -> Any:
-        return at_least_one(name, value) if name == "heaps" else bool(value)
+    _POSITIVE = ("heaps",)
 
 
 @dataclass(kw_only=True, eq=False)
@@ -307,6 +302,8 @@ class ChunkStreamConfig(Settings):
     place: tuple[Any, ...] | None = None
     max_heap_extra: int = 0
 
+    _POSITIVE = ("max_chunks",)
+
     def __post_init__(self) -> None:
         self._packet_payload_size = 0
 
@@ -317,7 +314,7 @@ class ChunkStreamConfig(Settings):
             if value is not None:
                 check_place(value)
             return value
-        return at_least_one(name, value) if name == "max_chunks" else whole(name, value)
+        return super()._checked(name, value)
 
     def enable_packet_presence(self, payload_size: int) -> Self:
         """Have a byte of ``present`` for each packet, instead of each heap.
@@ -391,14 +388,7 @@ class ChunkStreamGroupConfig(Settings):
     max_chunks: int = DEFAULT_MAX_CHUNKS
     eviction_mode: EvictionMode = EvictionMode.LOSSY
 
-    def _checked(self, name: str, value: Any) -> Any:
-        if name == "max_chunks":
-            return at_least_one(name, value)
-        if not isinstance(value, ChunkStreamGroupConfig.EvictionMode):
-            raise TypeError(
-                f"eviction_mode must be a ChunkStreamGroupConfig.EvictionMode, not {value!r}"
-            )
-        return value
+    _POSITIVE = ("max_chunks",)
 
 
 @dataclass(kw_only=True, eq=False)
