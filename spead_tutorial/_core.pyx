@@ -874,6 +874,7 @@ cdef class Stream:
         return 0
 
     cdef spt_stream_config convert(self, config) except *:
+        config = StreamConfig() if config is None else config
         if not isinstance(config, StreamConfig):
             raise TypeError(f"config must be a spead_tutorial.send.StreamConfig, not {config!r}")
         if self.stream != NULL:
@@ -1283,7 +1284,7 @@ cdef class BytesStream(SyncStream):
 
     def __init__(self, ThreadPool thread_pool, config=None):
         cdef spt_error err
-        cdef spt_stream_config c_config = self.convert(StreamConfig() if config is None else config)
+        cdef spt_stream_config c_config = self.convert(config)
         cdef spt_thread_pool *c_pool = to_pool(thread_pool)
         cdef spt_stream *stream
         with nogil:

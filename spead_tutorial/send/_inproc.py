@@ -40,7 +40,6 @@ class InprocArguments:
         if isinstance(queues, InprocQueue):
             raise TypeError("queues are a sequence, such as [queue], and not a queue")
         self._queues = list(queues)
-        config = StreamConfig() if config is None else config
         self._open_inproc_stream(thread_pool, self._queues, config)
 
     @property

@@ -4,23 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from socket import (
-    AF_INET,
-    AF_INET6,
-    IPPROTO_TCP,
-    SO_SNDBUF,
-    SOCK_STREAM,
-    SOL_SOCKET,
-    TCP_NODELAY,
-    gaierror,
-)
+from socket import IPPROTO_TCP, SO_SNDBUF, SOCK_STREAM, SOL_SOCKET, TCP_NODELAY, gaierror
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 from spead_tutorial._core import ThreadPool, check_endpoint
 from spead_tutorial._forms import Forms
 from spead_tutorial._types import StreamConfig, whole
-from spead_tutorial.send._udp import Endpoints, check_endpoints
+from spead_tutorial.send._udp import Endpoints, check_endpoints, descriptor
 
 if TYPE_CHECKING:
     import asyncio
@@ -35,51 +26,6 @@ def _only(endpoints: Endpoints) -> tuple[str, int]:
         raise ValueError("a TCP stream has exactly one endpoint, such as [('192.168.31.2', 8888)]")
     check_endpoint(checked[0])
     return checked[0]
-
-
-class TcpSocket:
-    """TcpStream(thread_pool, socket, config=None)
-
-    A stream that sends over a TCP connection, which `connect` makes, or you.
-
-    Parameters
-    ----------
-    thread_pool : ThreadPool or None
-        Whose threads send; kept alive. None: the thread that calls does it.
-    socket : socket.socket
-        A TCP socket that is connected. It is duplicated: it stays yours, and may be closed.
-    config : StreamConfig, optional
-        How it sends; copied. By default ``StreamConfig()``.
-
-    Attributes
-    ----------
-    DEFAULT_BUFFER_SIZE : int
-        Default of ``buffer_size`` of `connect`, in bytes.
-
-    Raises
-    ------
-    TypeError
-        For what is not a TCP socket.
-    OSError
-        For one that is not connected.
-    """
-
-    DEFAULT_BUFFER_SIZE: ClassVar[int] = _DEFAULT_BUFFER_SIZE
-    _open_tcp_socket: Callable[..., None]  # of the stream that this is a base of
-    _connect_tcp: Callable[..., None]
-
-    def __init__(
-        self, thread_pool: ThreadPool | None, socket: Socket, config: StreamConfig | None = None
-    ) -> None:
-        families = (AF_INET, AF_INET6)
-        is_socket = isinstance(socket, Socket)
-        if not is_socket or socket.type != SOCK_STREAM or socket.family not in families:
-            way = (
-                "" if is_socket else "; to connect, await TcpStream.connect(thread_pool, endpoints)"
-            )
-            raise TypeError(f"a TCP stream sends through a TCP socket, and not {socket!r}{way}")
-        config = StreamConfig() if config is None else config
-        self._open_tcp_socket(thread_pool, socket.fileno(), config)
 
 
 async def _connected(
@@ -112,8 +58,45 @@ async def _connected(
     raise error or OSError(f"host {host!r} has no address")
 
 
-class TcpConnect(TcpSocket):
-    __doc__ = TcpSocket.__doc__
+class TcpSocket:
+    """TcpStream(thread_pool, socket, config=None)
+
+    A stream that sends over a TCP connection, which `connect` makes, or you.
+
+    Parameters
+    ----------
+    thread_pool : ThreadPool or None
+        Whose threads send; kept alive. None: the thread that calls does it.
+    socket : socket.socket
+        A TCP socket that is connected. It is duplicated: it stays yours, and may be closed.
+    config : StreamConfig, optional
+        How it sends; copied. By default ``StreamConfig()``.
+
+    Attributes
+    ----------
+    DEFAULT_BUFFER_SIZE : int
+        Default of ``buffer_size`` of `connect`, in bytes.
+
+    Raises
+    ------
+    TypeError
+        For what is not a TCP socket.
+    OSError
+        For one that is not connected.
+    """
+
+    DEFAULT_BUFFER_SIZE: ClassVar[int] = _DEFAULT_BUFFER_SIZE
+    _open_tcp_socket: Callable[..., None]  # of the stream that this is a base of
+
+    def __init__(
+        self, thread_pool: ThreadPool | None, socket: Socket, config: StreamConfig | None = None
+    ) -> None:
+        try:
+            fd = descriptor(socket, SOCK_STREAM)
+        except TypeError as error:
+            way = "to connect, await TcpStream.connect(thread_pool, endpoints)"
+            raise TypeError(f"{error}; {way}") from None
+        self._open_tcp_socket(thread_pool, fd, config)
 
     @classmethod
     async def connect(
@@ -153,7 +136,7 @@ class TcpConnect(TcpSocket):
             return cls(thread_pool, socket, config)
 
 
-class TcpArguments(TcpSocket):
+class TcpArguments:
     """TcpStream(thread_pool, endpoints, config=None, buffer_size=212992, interface_address="")
     TcpStream(thread_pool, socket, config=None)
 
@@ -194,6 +177,10 @@ class TcpArguments(TcpSocket):
         For what is not a TCP socket, and arguments of another form.
     """
 
+    DEFAULT_BUFFER_SIZE: ClassVar[int] = _DEFAULT_BUFFER_SIZE
+    _open_tcp_socket: Callable[..., None]  # of the stream that this is a base of
+    _connect_tcp: Callable[..., None]
+
     @overload
     def __init__(
         self,
@@ -212,12 +199,11 @@ class TcpArguments(TcpSocket):
         with_socket = "socket" in kwargs or (len(args) > 1 and hasattr(args[1], "fileno"))
         with _FORMS.told():
             given = _FORMS.bind(with_socket, args, kwargs)
+            pool, to, config, *others = given.values()
             if with_socket:
-                super().__init__(**given)
-                return
-            pool, endpoints, config, *others = given.values()
-            config = StreamConfig() if config is None else config
-            self._connect_tcp(pool, _only(endpoints), config, *others)
+                self._open_tcp_socket(pool, descriptor(to, SOCK_STREAM), config)
+            else:
+                self._connect_tcp(pool, _only(to), config, *others)
 
 
 _FORMS = Forms("TcpStream", TcpArguments.__init__)

@@ -3,7 +3,7 @@
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from socket import SOCK_DGRAM
+from socket import AF_INET, AF_INET6, SOCK_DGRAM, SOCK_STREAM
 from socket import socket as Socket  # noqa: N812 - a parameter has the name
 from typing import Any, ClassVar, overload
 
@@ -148,7 +148,6 @@ class UdpArguments:
         with _FORMS.told():
             given = _FORMS.bind(_form(args, kwargs), args, kwargs)
             pool, endpoints, config = (given.pop(name) for name in _OF_ALL)
-            config = StreamConfig() if config is None else config
             self._open_udp_stream(pool, check_endpoints(endpoints), config, **_checked(given))
 
 
@@ -180,12 +179,19 @@ def check_endpoints(endpoints: Endpoints) -> list[tuple[str, int]]:
     )
 
 
+def descriptor(socket: Socket, kind: int) -> int:
+    """Return the descriptor of a socket, if it is one of that kind over IP."""
+    of_kind = getattr(socket, "type", None) == kind
+    if not of_kind or getattr(socket, "family", None) not in (AF_INET, AF_INET6):
+        name = "TCP" if kind == SOCK_STREAM else "UDP"
+        raise TypeError(f"a socket to send with is a {name} socket, and not {socket!r}")
+    return operator.index(socket.fileno())
+
+
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
     """Check what only some forms have, and put it as the core takes it."""
     if "socket" in given:
-        if getattr(given["socket"], "type", None) != SOCK_DGRAM:
-            raise TypeError(f"a socket to send with is a UDP socket, and not {given['socket']!r}")
-        return {"socket": operator.index(given["socket"].fileno())}
+        return {"socket": descriptor(given["socket"], SOCK_DGRAM)}
     ttl = given["ttl"]
     if isinstance(ttl, int) and not 0 <= ttl <= 255:
         raise IndexError(f"ttl {ttl} is out of range: 0 to 255")
