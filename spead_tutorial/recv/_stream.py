@@ -11,9 +11,9 @@ import os
 import socket as sockets
 import time
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, overload
 
 from spead_tutorial._core import (
     Chunk,
@@ -62,6 +62,23 @@ def _given(name: str, value: object, kind: type[_T]) -> _T:
     if not isinstance(value, kind):
         raise TypeError(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
     return value
+
+
+class Iterated(Generic[_T]):
+    """What is got, one after the other, until it is stopped."""
+
+    if TYPE_CHECKING:
+
+        def _get(self) -> _T: ...
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> _T:
+        try:
+            return self._get()
+        except Stopped:
+            raise StopIteration from None
 
 
 class Readers(ReceiveStream):
@@ -345,7 +362,7 @@ class Heap(HeapBase):
     __slots__ = ()
 
 
-class Stream(Readers, HeapStream):
+class Stream(Iterated[HeapBase], Readers, HeapStream):
     """Receives heaps.
 
     Readers bring packets, which a thread of the pool puts into their places in heaps. Those that
@@ -430,15 +447,6 @@ class Stream(Readers, HeapStream):
         """
         return self._get()
 
-    def __iter__(self) -> Iterator[HeapBase]:
-        return self
-
-    def __next__(self) -> HeapBase:
-        try:
-            return self._get()
-        except Stopped:
-            raise StopIteration from None
-
     def _warn(self) -> None:
         """Say which heaps were dropped, if there are any that have not been spoken of."""
         counts = self._counts()
@@ -454,7 +462,7 @@ class Stream(Readers, HeapStream):
 # ---- Chunks ----
 
 
-class ChunkRingbuffer(ChunkRing):
+class ChunkRingbuffer(Iterated[Chunk], ChunkRing):
     """A queue of chunks between a stream and a program.
 
     It is its own iterator, which ends once the ring has been stopped and is empty.
@@ -510,15 +518,6 @@ class ChunkRingbuffer(ChunkRing):
             For a chunk without data or present, or one that is in a ring.
         """
         self._put(chunk)
-
-    def __iter__(self) -> Iterator[Chunk]:
-        return self
-
-    def __next__(self) -> Chunk:
-        try:
-            return self._get()
-        except Stopped:
-            raise StopIteration from None
 
     def _ended(self) -> None:
         for stream in self._alive():

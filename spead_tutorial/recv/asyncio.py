@@ -7,8 +7,8 @@ How streams are configured is in `spead_tutorial.recv`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from typing import Self
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, Self, TypeVar
 
 from spead_tutorial import recv
 from spead_tutorial._core import Chunk, HeapBase, ThreadPool
@@ -18,15 +18,40 @@ __all__ = ["ChunkRingbuffer", "Stream"]
 
 _IN_A_ROW = 64  # heaps, before other tasks have their turn,
 _READING = 16  # one that has to be read counts as this number of them
+_T = TypeVar("_T")
 
 
-async def _readable(loop: asyncio.AbstractEventLoop, fd: int) -> None:
-    ready = asyncio.Event()
-    loop.add_reader(fd, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(fd)
+async def _soon(attempt: Callable[[], _T], watched: Callable[[], int]) -> _T:
+    """Return what an attempt does once it can; until then, watch a descriptor for news."""
+    loop, news = asyncio.get_running_loop(), asyncio.Event()
+    while True:
+        try:
+            return attempt()
+        except (Empty, Full):
+            fd = watched()
+        news.clear()
+        loop.add_reader(fd, news.set)
+        try:
+            await news.wait()
+        finally:
+            loop.remove_reader(fd)
+
+
+class _Iterated(Generic[_T]):
+    """What is got, one after the other, until it is stopped."""
+
+    if TYPE_CHECKING:
+
+        async def get(self) -> _T: ...
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> _T:
+        try:
+            return await self.get()
+        except Stopped:
+            raise StopAsyncIteration from None
 
 
 class _Turns:
@@ -45,7 +70,7 @@ class _Turns:
         return last[1]
 
 
-class Stream(recv.Stream):
+class Stream(_Iterated[HeapBase], recv.Stream):
     """Receives heaps that coroutines wait for.
 
     It differs from `spead_tutorial.recv.Stream` in `get`, and in that it is iterated over by
@@ -86,29 +111,18 @@ class Stream(recv.Stream):
         Stopped
             Where there will be none any more.
         """
-        loop = asyncio.get_running_loop()
-        async with self._turns.of(loop):
+        async with self._turns.of(asyncio.get_running_loop()):
             # Where heaps are always ready, nothing else would have its turn: no timeout, no Ctrl-C.
             if self._done >= _IN_A_ROW:
                 self._done = 0
                 await asyncio.sleep(0)
             self._done += _READING if self._reads and self._ready() == 0 else 1
-            while True:
-                try:
-                    return self.get_nowait()
-                except Empty:
-                    self._waiting()
-                    self._done = 0
-                    await _readable(loop, self.fd)
+            return await _soon(self.get_nowait, self._news)
 
-    def __aiter__(self) -> AsyncIterator[HeapBase]:
-        return self
-
-    async def __anext__(self) -> HeapBase:
-        try:
-            return await self.get()
-        except Stopped:
-            raise StopAsyncIteration from None
+    def _news(self) -> int:
+        self._waiting()
+        self._done = 0
+        return self.fd
 
     async def __aenter__(self) -> Self:
         return self
@@ -117,7 +131,7 @@ class Stream(recv.Stream):
         self.stop()
 
 
-class ChunkRingbuffer(recv.ChunkRingbuffer):
+class ChunkRingbuffer(_Iterated[Chunk], recv.ChunkRingbuffer):
     """A queue of chunks that coroutines wait for.
 
     It differs from `spead_tutorial.recv.ChunkRingbuffer` in `get` and `put`, and in that it is
@@ -148,15 +162,13 @@ class ChunkRingbuffer(recv.ChunkRingbuffer):
         Stopped
             Where the ring has been stopped, and is empty.
         """
-        loop = asyncio.get_running_loop()
-        async with self._to_get.of(loop):
+        async with self._to_get.of(asyncio.get_running_loop()):
             await asyncio.sleep(0)  # where chunks are always ready, nothing else had its turn
-            while True:
-                try:
-                    return self.get_nowait()
-                except Empty:
-                    self._waiting()
-                    await _readable(loop, self.data_fd)
+            return await _soon(self.get_nowait, self._news)
+
+    def _news(self) -> int:
+        self._waiting()
+        return self.data_fd
 
     async def put(self, chunk: Chunk) -> None:  # type: ignore[override]
         """Put a chunk in, and wait for room.
@@ -175,19 +187,5 @@ class ChunkRingbuffer(recv.ChunkRingbuffer):
         ValueError
             For a chunk without data or present, or one that is in a ring.
         """
-        loop = asyncio.get_running_loop()
-        async with self._to_put.of(loop):
-            while True:
-                try:
-                    return self.put_nowait(chunk)
-                except Full:
-                    await _readable(loop, self.space_fd)
-
-    def __aiter__(self) -> AsyncIterator[Chunk]:
-        return self
-
-    async def __anext__(self) -> Chunk:
-        try:
-            return await self.get()
-        except Stopped:
-            raise StopAsyncIteration from None
+        async with self._to_put.of(asyncio.get_running_loop()):
+            await _soon(lambda: self.put_nowait(chunk), lambda: self.space_fd)
