@@ -101,13 +101,17 @@ class Client:
     def entering(self) -> list[str]:
         """Return the words that have a program run in its network, by the id of this process."""
         self._check_open()
-        if (nsenter := shutil.which("nsenter")) is None:
-            raise LabError("there is no nsenter, which programs enter a lab by: install util-linux")
+        nsenter = shutil.which("nsenter", path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin")
+        if nsenter is None:
+            raise LabError("there is no nsenter, by which programs enter: install util-linux")
         words = [nsenter, f"--target={self.pid}", "--net"]
-        # Who is in that user namespace already may not enter it again.
-        if not os.path.samefile(f"/proc/{self.pid}/ns/user", "/proc/self/ns/user"):
-            words += ["--user", "--preserve-credentials"]
-        return [*words, "--"]
+        try:
+            os.stat(f"/proc/{self.pid}/ns/net")  # which it has no more once it has ended
+            is_in = os.path.samefile(f"/proc/{self.pid}/ns/user", "/proc/self/ns/user")
+        except OSError:
+            raise self._ended() from None
+        # Who is in the user namespace already may not enter it again.
+        return [*words, *(() if is_in else ("--user", "--preserve-credentials")), "--"]
 
     def _check_open(self) -> None:
         if not self.is_open:
@@ -143,7 +147,7 @@ class Client:
             except OSError:
                 answer, given = None, []
         if answer is None:
-            raise LabError(f"the lab's helper has ended{self._last_words()}: open a new lab")
+            raise self._ended()
         if "refused" in answer:
             raise RefusedError(*answer["refused"])
         if "os" in answer:
@@ -165,14 +169,15 @@ class Client:
             for fd in given:
                 os.close(fd)
 
-    def _last_words(self) -> str:
-        """Return the last line of what the helper wrote before it ended."""
+    def _ended(self) -> LabError:
+        """Return what to raise where the helper has ended: with the last line that it wrote."""
         try:
             self._log.seek(0)
             lines = self._log.read().decode(errors="replace").strip().splitlines()
         except ValueError:  # closed meanwhile by another thread
             lines = []
-        return f" ({lines[-1].strip()})" if lines else ""
+        words = f" ({lines[-1].strip()})" if lines else ""
+        return LabError(f"the lab's helper has ended{words}: open a new lab")
 
 
 def _end_helper(

@@ -428,6 +428,11 @@ def test_a_run_that_cannot_be_is_an_error_that_leaves_the_lab_usable(lab, argv, 
     assert lab.run(["true"]).returncode == 0
 
 
+def test_a_program_enters_a_lab_also_where_the_path_does_not_lead_to_the_systems(lab, monkeypatch):
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert lab.run([sys.executable, "-S", "-c", ""]).returncode == 0
+
+
 def test_popen_has_pipes_and_signals_and_ends_the_program_after_an_exception(lab):
     with lab.popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as cat:
         assert cat.poll() is None

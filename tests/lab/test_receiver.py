@@ -228,7 +228,11 @@ def test_close_ends_programs_and_their_orphans_on_both_machines(helpers):
         assert {one.pid for one in running} < set(pids)
         if helpers == "were killed":
             for one in machines:
-                os.kill(one._helper.pid, signal.SIGKILL)
+                wait_for_the_end_of(
+                    [one._helper.pid], lambda pid=one._helper.pid: os.kill(pid, signal.SIGKILL)
+                )
+                with pytest.raises(LabError, match="has ended"):
+                    one.popen(argv)
         wait_for_the_end_of(pids, lab.close)
         for one in running:
             assert one.wait(PATIENCE_S) == -signal.SIGKILL
