@@ -6,7 +6,6 @@ core. A name in single backticks in a docstring becomes a link to what it names,
 object that has the docstring; or it names a parameter. One that names neither is a warning.
 """
 
-import ast
 import enum
 import functools
 import importlib
@@ -14,7 +13,6 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -38,7 +36,6 @@ MODULES = sorted(
 )
 #: Classes that others make for their users.
 _NOT_MADE = ("spead_tutorial.lab.LabProcess", "spead_tutorial.measure.place.Watched")
-_CORE = "spead_tutorial._core"
 _QUOTED = re.compile(r"(?<![`:\w\\])`([A-Za-z_][\w.]*)(?:\(\))?`(?![`_\w])")
 _log = logging.getLogger(__name__)
 
@@ -112,19 +109,6 @@ def _resolve(word: str, name: str) -> tuple[str, str] | None:
 # ---- Signatures ----
 
 
-@functools.cache
-def _stub() -> dict[str, str]:
-    """Return what the methods of the compiled core return, as its stub says it."""
-    path = Path(importlib.import_module(_CORE).__file__ or "").with_name("_core.pyi")
-    return {
-        f"{cls.name}.{function.name}": ast.unparse(function.returns)
-        for cls in ast.parse(path.read_text()).body
-        if isinstance(cls, ast.ClassDef)
-        for function in cls.body
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef) and function.returns
-    }
-
-
 def _signature(thing: Any) -> inspect.Signature | None:
     try:
         return inspect.signature(thing)
@@ -157,8 +141,6 @@ def sign(
     text = text.replace("=Ellipsis", "=Flavour()").replace("=<factory>", "={}")
     if what not in ("function", "method"):
         return text, ""
-    if not returned and getattr(thing, "__module__", "") == _CORE:
-        returned = _stub().get(".".join(name.split(".")[-2:]), "")
     described = NumpyDocString(docstring)
     said = described["Returns"] or described["Yields"]
     return text, "" if said or returned in ("None", "Self") else returned
