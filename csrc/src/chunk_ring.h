@@ -30,9 +30,10 @@ spt_status spti_chunk_ring_try_put(spt_chunk_ring *ring, spt_chunk *chunk);
 spt_status spti_chunk_ring_try_get(spt_chunk_ring *ring, spt_chunk **chunk);
 
 /* Put although there is no room, and also where the ring is stopped: what a stream that ends has
- * left. It tells nobody who watches: that is for spti_chunk_ring_tell(), once its locks are free.
- */
+ * left. It tells nobody who watches. */
 void spti_chunk_ring_put_last(spt_chunk_ring *ring, spt_chunk *chunk);
+
+/* Tell those who watch of what was put last, once the stream's locks are free. */
 void spti_chunk_ring_tell(spt_chunk_ring *ring);
 
 /* spt_chunk_ring_remove_producer() that tells nobody who watches. */

@@ -37,8 +37,10 @@ spti_window *spti_window_create(size_t max_chunks, bool lossless, spt_chunk_ring
                                 spt_chunk_ring *free_ring, spt_error *err);
 void spti_window_destroy(spti_window *w);
 
-/* Become a member, until spti_window_end(). SPT_ERR_BUSY after somebody has begun. */
+/* Become a member, until spti_window_end(). SPT_ERR_BUSY after spti_window_begin(). */
 spt_status spti_window_join(spti_window *w, spti_member *m, spt_error *err);
+
+/* A member has a reader: nobody joins any more. */
 void spti_window_begin(spti_window *w);
 
 /* One that a member may write to. */

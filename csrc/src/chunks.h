@@ -34,9 +34,11 @@ spti_window *spti_chunks_window(const spti_chunks *c);
 /* Before packets are looked at: leave what others want to be left. */
 void spti_chunks_catch_up(spti_chunks *c);
 
-/* Not under a lock that is taken by who is woken: other streams may go on; at the end chunks may
- * have gone back to a ring that they wait for; and rings may be stopped. */
+/* Other streams may go on; at the end chunks may have gone back to a ring that they wait for. Not
+ * under a lock that is taken by who is woken. */
 void spti_chunks_tell(spti_chunks *c, bool ended);
+
+/* Nor is this under such a lock. */
 void spti_chunks_stop_rings(spti_chunks *c);
 
 void spti_chunks_stats(const spti_chunks *c, spt_chunk_stats *stats, uint64_t *place_stats);

@@ -91,8 +91,7 @@ void spti_task_resume(spti_task *task);
 /* Pause for good. */
 void spti_task_detach(spti_task *task);
 
-/* Make a pool without threads. Its spti_pool_fd() is readable when there is something to help
- * with. */
+/* Make a pool without threads. */
 spt_thread_pool *spti_pool_without_threads(spt_error *err);
 
 /* What there is after somebody has helped. */
@@ -118,9 +117,13 @@ typedef struct spti_request {
  * over, or a signal came. What is left to be done then is for another thread, or an event loop. */
 spt_status spti_pool_ask(spt_thread_pool *pool, int64_t timeout_ns, spti_request *request);
 
-/* Have those who wait in spti_pool_help() look again; or also those who watch spti_pool_fd(). */
+/* Have those who wait in spti_pool_help() look again. */
 void spti_pool_rouse(spt_thread_pool *pool);
+
+/* The same, and those who watch spti_pool_fd(). */
 void spti_pool_signal(spt_thread_pool *pool);
+
+/* Of a pool without threads: readable when there is something to help with. */
 int spti_pool_fd(const spt_thread_pool *pool);
 
 /* Somebody polls that who asks for what tasks bring when it is readable: as it is now, at first. */
