@@ -14,6 +14,7 @@ Shares(preparing=0.93, waiting=0.06, rest=0.01, sending=0.21)
 import bisect
 import dataclasses
 import functools
+import asyncio
 import importlib
 import inspect
 import itertools
