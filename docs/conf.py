@@ -55,6 +55,7 @@ nitpick_ignore_regex = [
     # What is of C in declarations of C++ is on the pages of C; and all of it is in spt.
     ("cpp:identifier", r"spt|spt_\w+|SPT_\w+|iovec"),
     ("py:class", r"spead_tutorial\.(measure\.case|results\.plots\.(sweep|theme))\.\w+|Figure"),
+    ("py:class", r"spead_tutorial\.measure\.records\._Kind"),
     (
         "py:class",
         r"(asyncio|collections\.abc|contextlib|numpy|pandas|pathlib|socket|subprocess)\.\w+",
