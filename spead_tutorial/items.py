@@ -576,38 +576,41 @@ class Item(Descriptor):
         self._exports = _exports(self._wire_dtype)
         # How bits become values, and values bits: worked out when that is first asked for.
         self._made_layout: Layout | None = None
+        self._is_text = len(self._shape) == 1 and self._format == (("c", 8),)
         # Arrays of this shape, in C order, are sent as they are.
         fixed = not self.is_variable_size() and self._order == "C" and not self._clash
         self._as_is_shape = self._shape if fixed and self._exports else None
-        # Bytes of a received array that is such memory as it is; -1 for others.
+        # The shape and bytes of a received array that is such memory as it is; -1 for others.
+        self._sizes = self._native_sizes()
         self._as_is_bytes = -1
-        self._sizes: tuple[int, ...] = ()
-        self._is_text = len(self._shape) == 1 and list(self._format or ()) == [("c", 8)]
-        if self._as_is_shape and self._wire_dtype is not None and not self._is_text:
-            sizes = tuple(size for size in self._as_is_shape if size is not None)
-            # NumPy says of every type with an array in it that it is native.
-            native = self._wire_dtype.newbyteorder("=") == self._wire_dtype
-            if native and math.prod(sizes) > 0:
-                self._sizes = sizes
-                self._as_is_bytes = math.prod(sizes) * self._wire_dtype.itemsize
-        # Length in bytes of a single integer; 0 if this is not one.
-        self._int_length = 0
-        self._int_order: Literal["little", "big"] = "big"
-        self._int_signed = False
-        # Whether it is the low bytes of an 8-byte integer.
-        self._is_short_integer = False
+        if self._sizes and self._wire_dtype is not None:
+            self._as_is_bytes = math.prod(self._sizes) * self._wire_dtype.itemsize
+        # Of a single integer its bytes (0 if this is not one), their order, whether it has a sign,
+        # and whether they are the low bytes of an 8-byte integer.
+        self._int_length, self._int_order, self._int_signed, self._is_short_integer = (
+            self._integer_form()
+        )
+
+    def _native_sizes(self) -> tuple[int, ...]:
+        """Return the shape of arrays that can be received as they are; () where none can."""
+        if not self._as_is_shape or self._wire_dtype is None or self._is_text:
+            return ()
+        sizes = tuple(size for size in self._as_is_shape if size is not None)
+        # NumPy says of every type with an array in it that it is native.
+        native = self._wire_dtype.newbyteorder("=") == self._wire_dtype
+        return sizes if native and math.prod(sizes) > 0 else ()
+
+    def _integer_form(self) -> tuple[int, Literal["little", "big"], bool, bool]:
+        dtype = self._wire_dtype
         if self._shape == () and not self._clash:
-            if self._wire_dtype is not None and self._wire_dtype.kind in "ui":
-                self._int_length = self._wire_dtype.itemsize
-                self._int_signed = self._wire_dtype.kind == "i"
-                if self._wire_dtype.newbyteorder("<") == self._wire_dtype:
-                    self._int_order = "little"
-            elif self._format is not None and len(self._format) == 1:
+            if dtype is not None and dtype.kind in "ui":
+                is_little = dtype.newbyteorder("<") == dtype
+                return dtype.itemsize, "little" if is_little else "big", dtype.kind == "i", False
+            if dtype is None and self._format is not None and len(self._format) == 1:
                 letter, bits = self._format[0]
                 if letter in "ui" and bits % 8 == 0:
-                    self._int_length = bits // 8
-                    self._int_signed = letter == "i"
-                    self._is_short_integer = bits < 64
+                    return bits // 8, "big", letter == "i", bits < 64
+        return 0, "big", False, False
 
     @property
     def _layout(self) -> Layout:

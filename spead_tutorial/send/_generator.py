@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Iterable
 from typing import Any, Protocol
@@ -12,6 +13,7 @@ from spead_tutorial._core import Heap
 from spead_tutorial.flavour import Flavour
 
 _CHOICES = ("stale", "all", "none")
+_NEVER = math.inf
 
 
 class _Group(Protocol):
@@ -29,8 +31,8 @@ class _Sent:
         self.item = item
         # Version of the value; None if no value was sent.
         self.version: int | None = None
-        # Number of the heap from which on the descriptor has to be sent again; None for never.
-        self.descriptor_due: int | None = 0
+        # Number of the heap from which on the descriptor has to be sent again.
+        self.descriptor_due = 0.0
 
 
 class HeapGenerator:
@@ -64,7 +66,7 @@ class HeapGenerator:
         flavour: Flavour = Flavour(),  # noqa: B008 (frozen)
     ) -> None:
         self._item_group = item_group
-        self._descriptor_frequency = descriptor_frequency
+        self._frequency = _NEVER if descriptor_frequency is None else descriptor_frequency
         self._flavour = flavour
         self._n_heaps = 0
         self._sent: dict[int, _Sent] = {}
@@ -91,14 +93,11 @@ class HeapGenerator:
         BufferError
             If the heap is being sent.
         """
-        if descriptors not in _CHOICES:
-            raise ValueError(f"descriptors is {descriptors!r}: it has to be one of {_CHOICES}")
-        if data not in _CHOICES:
-            raise ValueError(f"data is {data!r}: it has to be one of {_CHOICES}")
-        number = self._n_heaps
-        next_due = None
-        if self._descriptor_frequency is not None:
-            next_due = number + self._descriptor_frequency
+        for name, choice in (("descriptors", descriptors), ("data", data)):
+            if choice not in _CHOICES:
+                raise ValueError(f"{name} is {choice!r}: it has to be one of {_CHOICES}")
+        # Descriptors that are due by then are sent.
+        by = {"stale": self._n_heaps, "all": _NEVER, "none": -_NEVER}[descriptors]
         sent_descriptors: list[_Sent] = []
         sent_values: list[_Sent] = []
         n_items = 0
@@ -107,20 +106,16 @@ class HeapGenerator:
             sent = self._sent.get(item.id)
             if sent is None or sent.item is not item:
                 sent = self._sent[item.id] = _Sent(item)
-            due = sent.descriptor_due
-            if descriptors == "all" or (
-                descriptors == "stale" and due is not None and number >= due
-            ):
+            if sent.descriptor_due <= by:
                 heap.add_descriptor(item)
                 sent_descriptors.append(sent)
-            if (
-                data == "all" or (data == "stale" and sent.version != item.version)
-            ) and item.value is not None:
+            is_stale = sent.version != item.version
+            if (data == "all" or (data == "stale" and is_stale)) and item.value is not None:
                 heap.add_item(item)
                 sent_values.append(sent)
         # Only now is it known that all of them are in the heap.
         for sent in sent_descriptors:
-            sent.descriptor_due = next_due
+            sent.descriptor_due = self._n_heaps + self._frequency
         for sent in sent_values:
             sent.version = sent.item.version
         self._n_heaps += 1
