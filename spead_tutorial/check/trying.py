@@ -222,7 +222,7 @@ def _the_only(heap: str, packets: Sequence[wire.Packet], id: int) -> wire.Pointe
 
 def _end(packets: Sequence[wire.Packet], begin: int, length: int) -> int:
     """Return where an item ends: where the next one begins, or the payload ends."""
-    addresses = (item.value for one in packets for item in one.items if not item.immediate)
+    addresses = (item.value for packet in packets for item in packet.items if not item.immediate)
     return min((address for address in addresses if address > begin), default=length)
 
 

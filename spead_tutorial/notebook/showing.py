@@ -141,7 +141,7 @@ def gains(
         for column, count in counts.items():
             of = (count,) if isinstance(count, str) else count
             both = (round(per_heap(recording, run, *of), 3) for run in (before, after))
-            table[name][column.replace("_", " ")] = " → ".join(f"{one:g}" for one in both)
+            table[name][column.replace("_", " ")] = " → ".join(f"{count:g}" for count in both)
     return pandas.DataFrame(table).T
 
 
@@ -270,7 +270,7 @@ def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
             for (what, language), series in lines.items()
         ),
         sweep,
-        before=tuple((lines[before, one], lines[after, one]) for one in MEASURED),
+        before=tuple((lines[before, language], lines[after, language]) for language in MEASURED),
         gained=before.replace("_", " "),
     )
 
@@ -295,14 +295,14 @@ def median_ms(intervals: Sequence[Interval]) -> float:
     return stats.median([(end - begin) / 1e6 for begin, end in intervals]).median
 
 
-def _period_ms(one: Timeline) -> float:
+def _period_ms(timeline: Timeline) -> float:
     """Return how long it takes from one heap to the next."""
-    return median_ms(list(pairwise(one.prepare_ns)))
+    return median_ms(list(pairwise(timeline.prepare_ns)))
 
 
-def overlapping(one: Timeline) -> int:
+def overlapping(timeline: Timeline) -> int:
     """Return how many heaps were still being sent when the next one was begun."""
-    pairs = zip(one.last_packet_ns, one.prepare_ns[1:], strict=False)
+    pairs = zip(timeline.last_packet_ns, timeline.prepare_ns[1:], strict=False)
     return sum(begun < sent for sent, begun in pairs)
 
 
@@ -311,12 +311,12 @@ def time_shares(**timelines: Timeline) -> "pandas.DataFrame":
     import pandas
 
     rows = {}
-    for name, one in timelines.items():
-        share = shares(one)
+    for name, timeline in timelines.items():
+        share = shares(timeline)
         rows[name.replace("_", " ")] = {
-            "preparing, ms": f"{median_ms(preparing(one)):.2f}",
-            "sending, ms": f"{median_ms(sending(one)):.2f}",
-            "from heap to heap, ms": f"{_period_ms(one):.2f}",
+            "preparing, ms": f"{median_ms(preparing(timeline)):.2f}",
+            "sending, ms": f"{median_ms(sending(timeline)):.2f}",
+            "from heap to heap, ms": f"{_period_ms(timeline):.2f}",
             "program prepares": f"{share.preparing:.0%}",
             "program waits": f"{share.waiting:.0%}",
             "thread sends": f"{share.sending:.0%}",

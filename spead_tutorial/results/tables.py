@@ -58,14 +58,14 @@ def estimate(
     """Return two columns: of medians, and of the ends of their intervals or ranges."""
     middle, both = names
     return (
-        Column(middle, value, lambda one: write(one.median)),
-        Column(both, value, lambda one: ends(one, write)),
+        Column(middle, value, lambda estimate: write(estimate.median)),
+        Column(both, value, lambda estimate: ends(estimate, write)),
     )
 
 
-def ends(one: Estimate, write: Callable[[float], str] = number) -> str:
+def ends(estimate: Estimate, write: Callable[[float], str] = number) -> str:
     """Write the ends of an interval, or of a range."""
-    return f"{write(one.low)}\N{EN DASH}{write(one.high)}"
+    return f"{write(estimate.low)}\N{EN DASH}{write(estimate.high)}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ class Table(Generic[_Row]):
     def cells(self, row: _Row) -> list[str]:
         """Write a row: its names and values, and why it has none."""
         failure = self.failure(row)
-        values = ["" if failure is not None else one.text(row) for one in self.values]
-        return [*(one.text(row) for one in self.names), *values, failure or ""]
+        values = ["" if failure is not None else column.text(row) for column in self.values]
+        return [*(column.text(row) for column in self.names), *values, failure or ""]
 
     def __str__(self) -> str:
         return self.text(_terminal())
@@ -119,7 +119,9 @@ class Table(Generic[_Row]):
         import pandas
 
         columns = [*self.names, *self.values]
-        return pandas.DataFrame({one.name: list(map(one.value, self.rows)) for one in columns})
+        return pandas.DataFrame(
+            {column.name: list(map(column.value, self.rows)) for column in columns}
+        )
 
 
 def _add_column(drawn: "RichTable", column: Column[Any], texts: Sequence[str]) -> int:

@@ -122,7 +122,9 @@ def _receiver(offer: LabProbe) -> Check:
 
 def _programs() -> Check:
     missing = []
-    names = [one.name for one in (*CHAPTERS, *STEPS)] + [one.name for one in RECEIVERS]
+    names = [program.name for program in (*CHAPTERS, *STEPS)] + [
+        program.name for program in RECEIVERS
+    ]
     for name, language in itertools.product(names, built()):
         try:
             program(name, language)

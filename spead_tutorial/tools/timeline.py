@@ -45,17 +45,17 @@ def timeline(host: str, port: int, allow_real_network: bool, as_json: bool, **ho
     Example: spead-tutorial timeline --pipelined --random -n 12 127.0.0.1 8888
     """
     check_destination(host, allow_real_network=allow_real_network)
-    one = record(subprocess.run, (host, port), **how)
-    click.echo(json.dumps(asdict(one)) if as_json else _in_words(one))
+    found = record(subprocess.run, (host, port), **how)
+    click.echo(json.dumps(asdict(found)) if as_json else _in_words(found))
     return 0
 
 
-def _in_words(one: Timeline) -> str:
-    parts = shares(one)
-    begin, end = span(one)
+def _in_words(timeline: Timeline) -> str:
+    parts = shares(timeline)
+    begin, end = span(timeline)
     return (
-        f"{len(one.prepare_ns)} heaps in {(end - begin) / 1e6:.2f} ms; from heap"
-        f" {first_steady(one)} on, counted from 0, the program prepared"
+        f"{len(timeline.prepare_ns)} heaps in {(end - begin) / 1e6:.2f} ms; from heap"
+        f" {first_steady(timeline)} on, counted from 0, the program prepared"
         f" for {parts.preparing:.1%} of the time, waited for {parts.waiting:.1%}, did other"
         f" things for {parts.rest:.1%}; the network thread sent for {parts.sending:.1%}"
     )

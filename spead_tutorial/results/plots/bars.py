@@ -147,14 +147,17 @@ def part_legend(looks: Mapping[str, PartLook], theme: Theme) -> list[Artist]:
     """Return what says which part is which."""
     from matplotlib.patches import Patch
 
-    return [Patch(label=part, **part_look(one, theme)) for part, one in looks.items()]
+    return [Patch(label=part, **part_look(look, theme)) for part, look in looks.items()]
 
 
 def language_legend(theme: Theme) -> list[Artist]:
     """Return what says which bars are of which language."""
     from matplotlib.patches import Patch
 
-    return [Patch(label=NAMES[one], **_filled(theme, one, pale=False)) for one in MEASURED]
+    return [
+        Patch(label=NAMES[language], **_filled(theme, language, pale=False))
+        for language in MEASURED
+    ]
 
 
 def _filled(theme: Theme, language: str, pale: bool) -> dict[str, Any]:

@@ -133,8 +133,10 @@ def _draw_estimates(
     """Draw a line of medians and a band of their intervals."""
     xs = [where[x] for x in estimates]
     nothing = Estimate(math.nan, math.nan, math.nan, 0)
-    known = [one or nothing for one in estimates.values()]
-    low, middle, high = ([getattr(one, end) for one in known] for end in ("low", "median", "high"))
+    known = [estimate or nothing for estimate in estimates.values()]
+    low, middle, high = (
+        [getattr(estimate, end) for estimate in known] for end in ("low", "median", "high")
+    )
     axis.fill_between(xs, low, high, color=look.colour, alpha=0.2, linewidth=0)
     axis.plot(xs, middle, zorder=3, **look.line(theme))
     for x, estimate in estimates.items():
@@ -176,7 +178,11 @@ def gain_panel(
     most_marks: int = _MOST_GAINS,
 ) -> None:
     """Draw how many times as fast something became, on a scale with room for all of `scaled`."""
-    known = [one for some in [*scaled, *(drawn for drawn, _, _ in gains)] for one in some.values()]
+    known = [
+        estimate
+        for some in [*scaled, *(drawn for drawn, _, _ in gains)]
+        for estimate in some.values()
+    ]
     axis.set_yscale("log")
     scale_gains(axis.yaxis, ends(known), most_marks=most_marks)
     axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
@@ -206,7 +212,9 @@ def curve_legend(
     """Return what says which line is which."""
     from matplotlib.lines import Line2D
 
-    return [Line2D([], [], label=labels[one], **look.line(theme)) for one, look in looks.items()]
+    return [
+        Line2D([], [], label=labels[series], **look.line(theme)) for series, look in looks.items()
+    ]
 
 
 def name_line(axis: Axes, x: float, words: str, theme: Theme) -> None:

@@ -18,16 +18,16 @@ _Place = TypeVar("_Place")
 Value = Callable[[Sample], float | None]
 
 
-def rate(one: Sample) -> float | None:
+def rate(sample: Sample) -> float | None:
     """Return a sample's rate in MB/s (10⁶ bytes of payload a second)."""
-    return None if one.rate is None else one.rate / 1e6
+    return None if sample.rate is None else sample.rate / 1e6
 
 
-def faults(one: Sample) -> float | None:
+def faults(sample: Sample) -> float | None:
     """Return the page faults of a heap."""
-    if one.failure is not None or one.page_faults is None:
+    if sample.failure is not None or sample.page_faults is None:
         return None
-    return one.page_faults / one.heaps
+    return sample.page_faults / sample.heaps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ class Point:
     @property
     def key(self) -> tuple[str, ...]:
         """What its samples have in common with those of other sizes of heaps, as a page has it."""
-        one = self.samples[0]
-        searched = ["searched"] * search.is_search(one)
-        return (*dataclasses.astuple(one.series), str(one.packet_size), *searched)
+        first = self.samples[0]
+        searched = ["searched"] * search.is_search(first)
+        return (*dataclasses.astuple(first.series), str(first.packet_size), *searched)
 
     def values(self, value: Value = rate) -> dict[tuple[int, int], float]:
         """Return what they have, by machine and round; those that failed have nothing."""
@@ -74,9 +74,9 @@ class Point:
 def points(samples: Iterable[Sample], x: str = "heap_size") -> dict[Series, dict[int, Point]]:
     """Sort the samples that count into series, and those by size."""
     found: dict[Series, dict[int, list[Sample]]] = {}
-    for one in samples:
-        if not one.warm_up:
-            found.setdefault(one.series, {}).setdefault(getattr(one, x), []).append(one)
+    for sample in samples:
+        if not sample.warm_up:
+            found.setdefault(sample.series, {}).setdefault(getattr(sample, x), []).append(sample)
     return {
         series: {size: Point(tuple(some)) for size, some in sorted(sizes.items())}
         for series, sizes in found.items()
@@ -106,7 +106,12 @@ def gains(before: Mapping[int, Point], after: Mapping[int, Point]) -> dict[int, 
 
 def ends(estimates: Iterable[Estimate | None]) -> list[float]:
     """Return the ends of those that are known, for a scale that has room for them."""
-    return [end for one in estimates if one is not None for end in (one.low, one.high)]
+    return [
+        end
+        for estimate in estimates
+        if estimate is not None
+        for end in (estimate.low, estimate.high)
+    ]
 
 
 def highest(found: Iterable[Point], value: Value = rate) -> float:
@@ -216,13 +221,13 @@ def caption(recording: Recording, shown: str = _BARS, of: Collection[Series] | N
 
     has_peer = any(sample.implementation.startswith(_PEER) for sample in recording.samples)
     rest = [
-        *each(lambda one: f"Linux {one.machine.get('kernel')}"),
+        *each(lambda header: f"Linux {header.machine.get('kernel')}"),
         f"sent to: {_places(recording)}{_exceptions(recording)}",
-        *each(lambda one: f"governor {one.machine.get('governor') or 'unknown'}"),
+        *each(lambda header: f"governor {header.machine.get('governor') or 'unknown'}"),
         *each(_software),
         *(each(_peer) if has_peer else []),
-        *each(lambda one: one.versions.get("compiler") or "unknown compiler"),
-        *each(lambda one: f"revision {one.revision}" if one.revision else None),
+        *each(lambda header: header.versions.get("compiler") or "unknown compiler"),
+        *each(lambda header: f"revision {header.revision}" if header.revision else None),
         recording.header.time[:10],
         f"drawn by: {recording.header.settings.get('drawn_by') or _COMMAND}",
     ]
@@ -285,9 +290,9 @@ def _rounds(recording: Recording, shown: str, of: Collection[Series] | None) -> 
     if "{" not in shown:
         return [shown]
     counts = Counter(
-        (one.series, one.heap_size, one.packet_size)
-        for one in recording.samples
-        if not one.warm_up and (of is None or one.series in of)
+        (sample.series, sample.heap_size, sample.packet_size)
+        for sample in recording.samples
+        if not sample.warm_up and (of is None or sample.series in of)
     ).values()
     if not counts:
         return []

@@ -60,10 +60,12 @@ def draw_steps(
     named = list(panels.items())
     lines = [named[first : first + beside] for first in range(0, len(named), beside)]
     places = [_places([steps for _, steps in line]) for line in lines]
-    rows = [(_LOWER_ROOM if n else _ROOM, inches * len(one)) for n, one in enumerate(places)]
+    rows = [(_LOWER_ROOM if n else _ROOM, inches * len(names)) for n, names in enumerate(places)]
     sheet = Sheet(theme, words[0], rows, foot, subtitle=words[1])
     width = (WIDTH - _NAMES - _MARGIN - _GAP * (beside - 1)) / beside
-    points = [one for steps in panels.values() for step in steps for one in step.points.values()]
+    points = [
+        point for steps in panels.values() for step in steps for point in step.points.values()
+    ]
     most = max(facts.ends(point.estimate() for point in points), default=0) or 1e4
     for n, (name, steps) in enumerate(named):
         row, column = divmod(n, beside)
@@ -90,7 +92,7 @@ def draw_steps(
 def _places(panels: Sequence[Sequence[Step]]) -> list[tuple[str, str]]:
     """Return the names that panels in a line share: those of the longest first."""
     longest_first = sorted(panels, key=len, reverse=True)
-    return list(dict.fromkeys((one.title, one.note) for steps in longest_first for one in steps))
+    return list(dict.fromkeys((step.title, step.note) for steps in longest_first for step in steps))
 
 
 def _name_steps(axis: Axes, names: Sequence[tuple[str, str]], inches: float, theme: Theme) -> None:
@@ -118,8 +120,8 @@ def _draw_step(
     told: dict[str, tuple[float, float, float, str]] = {}
     for role, point in step.points.items():
         y, estimate, line = lanes.get(role, middle), point.estimate(), _line(step, role)
-        one, at = step.gains.get(role), size(point.samples[0].heap_size)
-        words = [said[role], facts.told(one).removesuffix(" found") if one is not None else ""]
+        gain, at = step.gains.get(role), size(point.samples[0].heap_size)
+        words = [said[role], facts.told(gain).removesuffix(" found") if gain is not None else ""]
         if estimate is None:
             say(axis, line.name, f"{at} failed")
             axis.plot([0], [y], marker="x", markersize=6, color=theme.text, clip_on=False)
@@ -131,13 +133,13 @@ def _draw_step(
             words.append("\N{GREATER-THAN OR EQUAL TO}")
         ends = (0.0, 0.0) if estimate is None else (estimate.low, estimate.high)
         told[role] = (y, *ends, ", ".join(filter(None, words)))
-    for role, one in step.gains.items():
-        if one is not None:
+    for role, gain in step.gains.items():
+        if gain is not None:
             at, name = size(step.points[role].samples[0].heap_size), _line(step, role).name
-            say(axis, f"{name}, gain over the step before", f"{at} {facts.told(one)}")
+            say(axis, f"{name}, gain over the step before", f"{at} {facts.told(gain)}")
     if len(told) > 1 and {words for *_, words in told.values()} == {_ALIKE}:
-        low = min(one[1] for one in told.values())
-        high = max(one[2] for one in told.values())
+        low = min(words[1] for words in told.values())
+        high = max(words[2] for words in told.values())
         told = {"": (middle, low, high, _ALIKE.replace(" ", "\n"))}
     for y, low, high, one_said in told.values():
         _write(axis, y, low, high, one_said, theme)
@@ -202,13 +204,15 @@ class _Rung(Step):
 def ladder(recording: Recording, theme: Theme) -> Drawn:
     """Draw what every chapter gained in each language, a panel for each size of heaps."""
     # A warm-up is not counted, but where it failed something is wrong.
-    there = (one for one in recording.samples if not one.warm_up or one.failure is not None)
-    ours = [one for one in there if one.implementation == OURS and not one.variant]
+    there = (
+        sample for sample in recording.samples if not sample.warm_up or sample.failure is not None
+    )
+    ours = [sample for sample in there if sample.implementation == OURS and not sample.variant]
     if not ours:
         raise ValueError("the recording has no sample of the chapters: spead-tutorial tour")
     found = facts.points(recording.samples)
     panels = {
-        x: [*_rungs([one for one in ours if one.heap_size == x]), *_beside(found, x)]
+        x: [*_rungs([sample for sample in ours if sample.heap_size == x]), *_beside(found, x)]
         for x in sorted({sample.heap_size for sample in ours}, reverse=True)
     }
     sheet = draw_steps(
@@ -224,7 +228,7 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
 def _title(panels: Mapping[int, Sequence[_Rung]]) -> str:
     """Say of the largest heaps how many times as fast the last chapter is as the first."""
     heap_size, rungs = next(iter(panels.items()))
-    by_number = {one.chapter.number: one for one in rungs if one.is_chained and one.chapter}
+    by_number = {rung.chapter.number: rung for rung in rungs if rung.is_chained and rung.chapter}
     if len(by_number) < 2:
         return "The chapters' rates"
     first, last = min(by_number), max(by_number)
@@ -252,10 +256,12 @@ def _rungs(samples: Sequence[Sample]) -> list[_Rung]:
     first = _place(find_chapter(_FIRST))
     constant = [place for place in rungs if place[0] >= first and place[2]]
     some = [rungs[place] for place in sorted(constant or rungs)]
-    before = {id(after): one.points for one, after in pairwise(r for r in some if r.is_chained)}
+    before = {
+        id(after): before.points for before, after in pairwise(r for r in some if r.is_chained)
+    }
     return [
-        dataclasses.replace(one, gains=facts.gain_each(before.get(id(one), {}), one.points))
-        for one in some
+        dataclasses.replace(rung, gains=facts.gain_each(before.get(id(rung), {}), rung.points))
+        for rung in some
     ]
 
 
@@ -268,13 +274,16 @@ def _beside(found: Mapping[Series, Mapping[int, facts.Point]], heap_size: int) -
     """Return what the chapters are to be compared with: the peer at its best, and the best loop."""
     there = {series: known[heap_size] for series, known in found.items() if heap_size in known}
     peers = [series for series in there if series.implementation == _PEER]
-    best = {one.language: there[one] for one in sorted(peers, key=lambda one: there[one].median)}
+    best = {
+        series.language: there[series]
+        for series in sorted(peers, key=lambda series: there[series].median)
+    }
     rungs = [
         _Rung(f"spead2 in {NAMES[language]}", "its best chapter", {"spead2": point})
         for language, point in best.items()
     ]
     bare = {series: point for series, point in there.items() if facts.is_bare(series)}
     if bare:
-        series = max(bare, key=lambda one: bare[one].median)
+        series = max(bare, key=lambda series: bare[series].median)
         rungs.append(_Rung("bare system calls", series.variant, {"limit": bare[series]}))
     return rungs

@@ -34,14 +34,14 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
     """Draw rates, page faults and gains against the size of heaps, with the machine's caches."""
     known = facts.points(recording.samples)
     facts.require(known, _LINES, _SWEEP)
-    look = {series: one for series, one in looks(_LINES, theme).items() if series in known}
+    look = {series: look for series, look in looks(_LINES, theme).items() if series in known}
     gains = {
-        series: one
+        series: by_size
         for series in look
         if series.program == _AFTER
-        and (one := facts.gains(known.get(_before(series), {}), known[series]))
+        and (by_size := facts.gains(known.get(_before(series), {}), known[series]))
     }
-    slots = facts.over_sizes({series.language: one for series, one in gains.items()})
+    slots = facts.over_sizes({series.language: by_size for series, by_size in gains.items()})
     sheet = Sheet(
         theme,
         facts.fill("Memory used again: {most}", slots),
@@ -52,7 +52,7 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
     )
     axes = [sheet.axes(row, *curves.SIDES) for row in range(2 + bool(gains))]
     _scale(axes, sorted({x for series in look for x in known[series]}), recording, theme)
-    for series, lines in ((one, known[one]) for one in look):
+    for series, lines in ((series, known[series]) for series in look):
         line = Line(_LINES[series], role_of(series), key=next(iter(lines.values())).key)
         curves.draw_curve(axes[0], lines, look[series], theme, line=line)
         curves.draw_curve(axes[1], lines, look[series], theme, _drawn_faults)
@@ -65,8 +65,8 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
         curves.draw_failures(axis, known, look)
     if gains:
         drawn = [
-            (one, look[series], Line(f"{_LINES[series]}, gain", role_of(series), unit=TIMES))
-            for series, one in gains.items()
+            (by_size, look[series], Line(f"{_LINES[series]}, gain", role_of(series), unit=TIMES))
+            for series, by_size in gains.items()
         ]
         curves.gain_panel(axes[2], drawn, theme, "gain: times as fast as with new memory")
     return sheet.drawn("Lines: the rate in MB/s against the size of a heap.")
@@ -135,9 +135,9 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     large = facts.strongest({n: some.get(_AGAIN, {}) for n, some in gains.items()})
     height = bars.GROUP * len(found[large])
     slots = {
-        name: facts.gained(one)
+        name: facts.gained(by_language)
         for name, kind in (("kept", _KEPT), ("again", _AGAIN))
-        if (one := gains[large].get(kind))
+        if (by_language := gains[large].get(kind))
     }
     sheet = Sheet(
         theme,
@@ -195,11 +195,11 @@ def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) ->
             bars.draw_bar(rates, lane, point, language, theme, line)
             line = Line(line.name, language, unit="page faults a heap")
             bars.draw_bar(counts, lane, point, language, theme, line, facts.faults, number)
-            if (one := gains.get(kind, {}).get(language)) is not None:
-                words = times(one.median) if differs(one) else f"({times(one.median)})"
+            if (gain := gains.get(kind, {}).get(language)) is not None:
+                words = times(gain.median) if differs(gain) else f"({times(gain.median)})"
                 bars.write_beside(counts, lane, words, right)
                 say(counts, f"{line.name}, gain", f"{size(n)} {words}")
-                brackets = brackets or not differs(one)
+                brackets = brackets or not differs(gain)
     if brackets:
         note = "\n".join(["in brackets:", *textwrap.wrap(facts.NO_DIFFERENCE, 14)])
         below = height + 0.36  # the numbers of the scale

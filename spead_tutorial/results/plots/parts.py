@@ -45,7 +45,7 @@ def where(recording: Recording, theme: Theme) -> Drawn:
     rows = sorted({(kind.program, kind.language) for kind in found}, key=_place)
     threads = {row: max(len(found.get(Kind(n, *row), ())) for n in sizes) for row in rows}
     height = sum(_PITCH * count + _GAP for count in threads.values())
-    kernel = [max(_work(one)[_KERNEL] for one in some) for some in found.values()]
+    kernel = [max(_work(thread)[_KERNEL] for thread in some) for some in found.values()]
     ends = dict.fromkeys(percent(share) for share in (min(kernel), max(kernel)))
     sheet = Sheet(
         theme,
@@ -75,7 +75,7 @@ def _work(thread: Thread) -> dict[str, float]:
     """Return what part of the time from heap to heap each kind of work takes."""
     elapsed, parts = thread.elapsed.median, thread.parts
     shares = {
-        name: sum(parts[one].median for one in some if one in parts) / elapsed
+        name: sum(parts[part].median for part in some if part in parts) / elapsed
         for name, (some, _) in _GROUPS.items()
     }
     return shares | {_IDLE: thread.idle_ns / elapsed}
@@ -138,7 +138,9 @@ def lost(recording: Recording, theme: Theme) -> Drawn:
     recording = search.settled(recording)  # which it may have, of the same rounds
     cases = _cases(recording)
     height = sum(LABEL + _FATE_PITCH for _ in cases)
-    sizes = {(one.heap_size, one.heaps) for point in cases.values() for one in point.samples}
+    sizes = {
+        (sample.heap_size, sample.heaps) for point in cases.values() for sample in point.samples
+    }
     heaps = " and ".join(f"{heaps} heaps of {size(n)}" for n, heaps in sorted(sizes))
     sheet = Sheet(
         theme,
@@ -194,26 +196,26 @@ def _order(words: str) -> tuple[int, str]:
 
 
 def _received(point: facts.Point) -> list[Received]:
-    return [one for one in point.samples if isinstance(one, Received)]
+    return [sample for sample in point.samples if isinstance(sample, Received)]
 
 
-def _parts(one: Received) -> Mapping[str, int]:
+def _parts(sample: Received) -> Mapping[str, int]:
     """Return how many packets of a sample became what: their sum is what was sent."""
     parts = {
-        _IN_PIECES: one.incomplete_packets,
-        _BY_RING: one.ring_dropped_packets,
-        _IN_SOCKET: one.received_dropped,
-        _ON_THE_WAY: one.lost_packets,
+        _IN_PIECES: sample.incomplete_packets,
+        _BY_RING: sample.ring_dropped_packets,
+        _IN_SOCKET: sample.received_dropped,
+        _ON_THE_WAY: sample.lost_packets,
     }
     known = {words: packets for words, packets in parts.items() if packets is not None}
-    return {_GOT: (one.packets or 0) - sum(known.values())} | known
+    return {_GOT: (sample.packets or 0) - sum(known.values())} | known
 
 
 def _shares(point: facts.Point) -> Mapping[str, float]:
     """Return what share of the packets became what: means, as those of a bar have to be 1."""
     if point.failed:
         return {}
-    parts = [(_parts(one), one.packets or 1) for one in _received(point)]
+    parts = [(_parts(sample), sample.packets or 1) for sample in _received(point)]
     return {words: statistics.fmean(some[words] / n for some, n in parts) for words in _FATES}
 
 
@@ -224,7 +226,7 @@ def _title(cases: Mapping[str, facts.Point]) -> str:
         return "What becomes of packets"
     heaps = {
         words: statistics.fmean(
-            1 - (one.received_heaps or 0) / one.heaps for one in _received(point)
+            1 - (sample.received_heaps or 0) / sample.heaps for sample in _received(point)
         )
         for words, point in cases.items()
     }
@@ -242,6 +244,6 @@ def _percent(share: float) -> str:
 
 def _counters(point: facts.Point) -> str:
     """Say how often the ring was full, and for how long."""
-    waits = statistics.median(one.ring_waits or 0 for one in _received(point))
-    longest = max(one.longest_ring_wait_ns or 0 for one in _received(point)) / 1e6
+    waits = statistics.median(sample.ring_waits or 0 for sample in _received(point))
+    longest = max(sample.longest_ring_wait_ns or 0 for sample in _received(point)) / 1e6
     return f"ring full {waits:.0f} times, up to {number(longest)} ms" if waits else ""

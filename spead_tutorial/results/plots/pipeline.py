@@ -39,7 +39,9 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
     }
     most = facts.strongest(found)
     kinds = list(dict.fromkeys(kind for kind, _ in found))
-    rows = sorted({where for _, where in found}, key=lambda one: (one.startswith("link"), one))
+    rows = sorted(
+        {where for _, where in found}, key=lambda where: (where.startswith("link"), where)
+    )
     height = _ROW * len(rows)
     sheet = Sheet(
         theme,
@@ -49,10 +51,10 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
         subtitle="How many times as fast as in turns; pale: no difference found",
         legend=bars.language_legend(theme),
     )
-    ends = facts.ends(one for some in found.values() for one in some.values())
+    ends = facts.ends(gain for some in found.values() for gain in some.values())
     for slot, kind in zip(panels(len(kinds), _SIDES, _GAP), kinds, strict=True):
         axis = sheet.axes(0, *slot.sides)
-        names = {(n + 0.5) * _ROW: _name(one) * slot.is_first for n, one in enumerate(rows)}
+        names = {(n + 0.5) * _ROW: _name(where) * slot.is_first for n, where in enumerate(rows)}
         count_down(axis, height, names)
         axis.set_xscale("log")
         scale_gains(axis.xaxis, ends or [1.0], 1.4, most_marks=4)
@@ -62,8 +64,8 @@ def pipeline(recording: Recording, theme: Theme) -> Drawn:
         for n, where in enumerate(rows):
             for language, (_, after) in pairs.get((kind, where), {}).items():
                 y = (n + 0.5) * _ROW + _LANES * (MEASURED.index(language) - 0.5)
-                one = found[kind, where][language]
-                _draw(axis, y, one, after, language, f"{kind}, {_name(where)}", theme)
+                gain = found[kind, where][language]
+                _draw(axis, y, gain, after, language, f"{kind}, {_name(where)}", theme)
     return sheet.drawn("Marks: how many times as fast overlapping is as sending in turns.")
 
 
@@ -95,7 +97,7 @@ def _found(recording: Recording) -> _Pairs:
 def _draw(
     axis: Axes,
     y: float,
-    one: Estimate | None,
+    gain: Estimate | None,
     point: facts.Point,
     language: str,
     row: str,
@@ -104,13 +106,13 @@ def _draw(
     """Draw a gain with its number; of one that failed, say so."""
     heap_size, name = point.samples[0].heap_size, f"{row}, {NAMES[language]}"
     look: dict[str, Any] = {"va": "center_baseline", "fontsize": FAINT}
-    if one is None:
+    if gain is None:
         say(axis, name, f"{size(heap_size)} failed")
         write(axis, "failed: no rate", (1, y), (6, 0), **look)
         return
-    mark(axis, one.median, y, Line(f"{name}, gain", language, unit=TIMES), heap_size, one)
+    mark(axis, gain.median, y, Line(f"{name}, gain", language, unit=TIMES), heap_size, gain)
     colour = theme.colours[language]
-    axis.plot([one.low, one.high], [y, y], color=colour, linewidth=2)
-    axis.plot([one.median], [y], color=colour, marker=MARKERS[language], markersize=6)
-    colour = theme.text if differs(one) else theme.faint
-    write(axis, times(one.median), (one.high, y), (6, 0), color=colour, **look)
+    axis.plot([gain.low, gain.high], [y, y], color=colour, linewidth=2)
+    axis.plot([gain.median], [y], color=colour, marker=MARKERS[language], markersize=6)
+    colour = theme.text if differs(gain) else theme.faint
+    write(axis, times(gain.median), (gain.high, y), (6, 0), color=colour, **look)

@@ -33,12 +33,12 @@ _MOST_LABELS = 3
 
 def receiving(recording: Recording, theme: Theme) -> Drawn:
     """Draw receivers' rates over the size of heaps, for each size of packets."""
-    samples = [one for one in recording.samples if one.series in _LINES]
+    samples = [sample for sample in recording.samples if sample.series in _LINES]
     found = {
-        n: facts.points(one for one in samples if one.packet_size == n)
-        for n in sorted({one.packet_size for one in samples})
+        n: facts.points(sample for sample in samples if sample.packet_size == n)
+        for n in sorted({sample.packet_size for sample in samples})
     }
-    shown = [one for one in _LINES if any(one in lines for lines in found.values())]
+    shown = [series for series in _LINES if any(series in lines for lines in found.values())]
     facts.require(dict.fromkeys(shown), [_OURS], "receive")
     look = looks(shown, theme)
     gains = {
@@ -62,8 +62,8 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
         name = title + ": MB/s" * slot.is_first
         ends = slot.is_first, slot.is_last
         curves.rate_panel(axis, theme, facts.highest(every), False, name, *ends)
-        there = {one: look[one] for one in shown if one in lines}
-        names = {one: f"{_LINES[one]}, {title}" for one in there}
+        there = {series: look[series] for series in shown if series in lines}
+        names = {series: f"{_LINES[series]}, {title}" for series in there}
         curves.draw_lines(axis, lines, names, there, theme)
     return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
@@ -89,7 +89,7 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
     """Draw the highest rate without loss, chapter by chapter, a panel for a pair of sizes."""
     settled = search.settled(recording)
     found = _by_sizes(settled)
-    ours = [Series(OURS, language, one.name) for one in CHAINED for language in MEASURED]
+    ours = [Series(OURS, language, receiver.name) for receiver in CHAINED for language in MEASURED]
     there = dict.fromkeys(series for points in found.values() for series in points)
     facts.require(there, ours, "receive-lossless")
     sheet = draw_steps(
@@ -114,10 +114,10 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
 def _by_sizes(recording: Recording) -> Searched:
     """Sort the runs of searches that count: by sizes, those with most first, and by series."""
     samples: dict[Sizes, dict[Series, list[Sample]]] = {}
-    for one in recording.samples:
-        if not one.warm_up and search.is_search(one):
-            sizes = one.heap_size, one.packet_size
-            samples.setdefault(sizes, {}).setdefault(one.series, []).append(one)
+    for sample in recording.samples:
+        if not sample.warm_up and search.is_search(sample):
+            sizes = sample.heap_size, sample.packet_size
+            samples.setdefault(sizes, {}).setdefault(sample.series, []).append(sample)
     order = sorted(samples, key=lambda sizes: (-len(samples[sizes]), -sizes[0], -sizes[1]))
     return {
         sizes: {series: facts.Point(tuple(some)) for series, some in samples[sizes].items()}
@@ -127,19 +127,19 @@ def _by_sizes(recording: Recording) -> Searched:
 
 def _at_least(*points: facts.Point | None) -> str:
     """Return the sign before what was found, where one of these is but a lower bound."""
-    bound = any(one is not None and search.is_bound(one.samples) for one in points)
+    bound = any(point is not None and search.is_bound(point.samples) for point in points)
     return "\N{GREATER-THAN OR EQUAL TO} " if bound else ""
 
 
 def _rungs(points: Mapping[Series, facts.Point]) -> list[Step]:
     """Return the chapters, each with what it gained on the one before, and what is beside them."""
     rungs: list[Step] = []
-    for one in RECEIVERS:
-        there = _of(points, OURS, one.name)
+    for receiver in RECEIVERS:
+        there = _of(points, OURS, receiver.name)
         if there:
             before = rungs[-1].points if rungs else {}
             gains = facts.gain_each(before, there)
-            rungs.append(Step(f"{one.number}  {one.title}", "", there, gains))
+            rungs.append(Step(f"{receiver.number}  {receiver.title}", "", there, gains))
     for title, note, implementation, languages in _BESIDE:
         if there := _of(points, implementation, "receive", languages):
             rungs.append(Step(title, note, there))
@@ -153,19 +153,21 @@ def _of(
     languages: Mapping[str, str] = _BESIDE[0][3],
 ) -> dict[str, facts.Point]:
     """Return what there is of a program, by the colour of a language."""
-    series = {role: Series(implementation, one, program) for role, one in languages.items()}
-    return {role: points[one] for role, one in series.items() if one in points}
+    series = {
+        role: Series(implementation, language, program) for role, language in languages.items()
+    }
+    return {role: points[line] for role, line in series.items() if line in points}
 
 
 def _gained(found: Searched) -> str:
     """Say how many times as high the rate of the last chapter is as that of the first."""
     points = next(iter(found.values()))
-    there = [one for one in RECEIVERS if _of(points, OURS, one.name)]
-    first, last = (_of(points, OURS, one.name) for one in (there[0], there[-1]))
+    there = [receiver for receiver in RECEIVERS if _of(points, OURS, receiver.name)]
+    first, last = (_of(points, OURS, receiver.name) for receiver in (there[0], there[-1]))
     gains = facts.gain_each(first, last)
     if len(there) < 2 or not any(gains.values()):
         return "Rates without loss"
-    is_told = any(one is not None and differs(one) for one in gains.values())
+    is_told = any(gain is not None and differs(gain) for gain in gains.values())
     least = _at_least(*last.values()) if is_told else ""
     chapters = f"chapter {there[0].number} to {there[-1].number}"
     # A search is exact to a step, which is about 9 %: two digits are all that it knows.
@@ -195,16 +197,16 @@ _PARTS = 4
 def loss(recording: Recording, theme: Theme) -> Drawn:
     """Draw the share of packets that is lost over the rate that is sent."""
     searched = _by_sizes(recording).get(_SIZES, {})
-    runs = {one: searched[one].samples for one in _LOSING if one in searched}
-    ours = [one for one in _LOSING if one.implementation == OURS]
+    runs = {series: searched[series].samples for series in _LOSING if series in searched}
+    ours = [series for series in _LOSING if series.implementation == OURS]
     facts.require(runs, ours, "receive-lossless")
     settled = search.settled(recording)
     best = _by_sizes(settled).get(_SIZES, {})
     look = looks(runs, theme)
     said = [
-        f"{_at_least(best[one])}{_rounded(known.median)} MB/s ({NAMES[one.language]})"
-        for one in ours
-        if one in best and (known := best[one].estimate())
+        f"{_at_least(best[series])}{_rounded(known.median)} MB/s ({NAMES[series.language]})"
+        for series in ours
+        if series in best and (known := best[series].estimate())
     ]
     up_to = f"up to {', '.join(said)}" if said else "at no rate that is known"
     heaps = f"Heaps of {size(_SIZES[0])}, packets of {bytes_text(_SIZES[1])}"
@@ -221,7 +223,7 @@ def loss(recording: Recording, theme: Theme) -> Drawn:
         legend=curves.curve_legend(_LOSING, look, theme),
     )
     axis = sheet.axes(0, *curves.SIDES)
-    every = [one for some in runs.values() for one in some if _known(one)]
+    every = [sample for some in runs.values() for sample in some if _known(sample)]
     _scales(axis, [*map(_megabytes, every)])
     most = max(map(_share, every), default=0) or 1
     axis.set_ylim(-0.04 * most, 1.06 * most)
@@ -236,17 +238,17 @@ def _rounded(x: float) -> str:
     return thousands(float(f"{x:.2g}")) if x >= 100 else number(x)
 
 
-def _known(one: Sample) -> bool:
-    return one.failure is None and bool(one.packets)
+def _known(sample: Sample) -> bool:
+    return sample.failure is None and bool(sample.packets)
 
 
-def _megabytes(one: Sample) -> float:
-    return search.offered(one) / 1e6
+def _megabytes(sample: Sample) -> float:
+    return search.offered(sample) / 1e6
 
 
-def _share(one: Sample) -> float:
+def _share(sample: Sample) -> float:
     """Return the share of packets that was lost, in %."""
-    return 100 * (one.received_dropped or 0) / (one.packets or 1)
+    return 100 * (sample.received_dropped or 0) / (sample.packets or 1)
 
 
 def _scales(axis: Axes, rates: Sequence[float]) -> None:
@@ -281,11 +283,11 @@ def _draw_losses(
         median(map(_megabytes, some)): stats.median([*map(_share, some)]) for some in _steps(runs)
     }
     line = look.line(theme)
-    shares = [one.median for one in steps.values()]
+    shares = [share.median for share in steps.values()]
     axis.plot(list(steps), shares, **line | {"marker": "", "zorder": 3})
     lost = Line(name, role_of(series), unit=PERCENT, over=RATE)
-    for x, one in steps.items():
-        mark(axis, x, one.median, lost, x, one)
+    for x, share in steps.items():
+        mark(axis, x, share.median, lost, x, share)
     ends = [found.low, found.high]
     axis.plot(ends, [0, 0], color=look.colour, linewidth=5, alpha=0.4, solid_capstyle="butt")
     axis.plot([found.median], [0], **line | {"markersize": 8.0, "zorder": 4})
@@ -296,6 +298,6 @@ def _draw_losses(
 def _steps(runs: Sequence[Sample]) -> list[list[Sample]]:
     """Put together the runs at nearly one rate."""
     steps: dict[int, list[Sample]] = {}
-    for one in runs:
-        steps.setdefault(round(_PARTS * math.log2(_megabytes(one))), []).append(one)
+    for sample in runs:
+        steps.setdefault(round(_PARTS * math.log2(_megabytes(sample))), []).append(sample)
     return [steps[place] for place in sorted(steps)]

@@ -68,7 +68,7 @@ def _note(axis: Axes, kind: str, facts: list[Any], x: float = 0.0, y: float = 0.
 
 def _noted(figure: Figure, *kinds: str) -> Iterator[tuple[Any, Any, Any]]:
     """Yield what was noted, and the artist that lies where it was noted."""
-    for artist in figure.findobj(lambda one: (one.get_gid() or "").startswith(kinds)):
+    for artist in figure.findobj(lambda artist: (artist.get_gid() or "").startswith(kinds)):
         first, second = json.loads((artist.get_gid() or "").partition(" ")[2])
         yield first, second, artist
 

@@ -47,15 +47,15 @@ class Sheet:
         self.title = ". ".join(filter(None, (title, subtitle)))
         self._caption = " ".join(foot.split())
         heads = [
-            (_folded(one, _TITLE_COLUMNS), textwrap.wrap(below, _SUBTITLE_COLUMNS))
-            for one, below in ((title, subtitle), beside)
+            (_folded(heading, _TITLE_COLUMNS), textwrap.wrap(below, _SUBTITLE_COLUMNS))
+            for heading, below in ((title, subtitle), beside)
         ]
         lines, below_title = heads[0]
         foot = _shown(foot, _FOOT_COLUMNS)
         subheading = _MARGIN + _TITLE * len(lines)
         heading = max(
-            _MARGIN + _TITLE * len(one) + _SUBTITLE * len(below) + _GAP * bool(below)
-            for one, below in heads
+            _MARGIN + _TITLE * len(folded) + _SUBTITLE * len(below) + _GAP * bool(below)
+            for folded, below in heads
         )
         top = heading + _LEGEND * -(-len(legend) // columns)
         foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN

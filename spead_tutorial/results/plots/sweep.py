@@ -42,14 +42,16 @@ class _Lines:
         gained = {after.language for _, after in self.gains}
         compared = {series for pair in self.gains for series in pair}
 
-        def belongs(one: Series, language: str) -> bool:
-            if one in compared:
-                return one.language == language
+        def belongs(series: Series, language: str) -> bool:
+            if series in compared:
+                return series.language == language
             # The others stand beside each; but the peer in Python beside Python, in C++ beside C.
-            return role_of(one) != PEER or (one.language == "python") == (language == "python")
+            return role_of(series) != PEER or (series.language == "python") == (
+                language == "python"
+            )
 
         return {
-            language: [one for one in self.labels if belongs(one, language)]
+            language: [series for series in self.labels if belongs(series, language)]
             for language in MEASURED
             if language in gained
         } or {"": list(self.labels)}
@@ -97,8 +99,8 @@ class Sweep:
             name = NAMES[language] + unit if language else self.rate
             ends = place.is_first, place.is_last
             curves.rate_panel(axis, theme, most, False, name, *ends)
-            shown = [one for one in shown if one not in self._hidden]
-            drawn = {one: look[one] for one in shown}
+            shown = [series for series in shown if series not in self._hidden]
+            drawn = {series: look[series] for series in shown}
             curves.draw_lines(axis, lines.points, lines.labels, drawn, theme)
             if has_gains:
                 axis = sheet.axes(1, *place.sides)
@@ -118,7 +120,7 @@ class Sweep:
 
     def _slots(self, lines: _Lines) -> dict[str, Gains]:
         if not self._hidden:
-            return {NAMES[after.language]: one for (_, after), one in lines.gains.items()}
+            return {NAMES[after.language]: by_size for (_, after), by_size in lines.gains.items()}
         return {
             NAMES[old.language]: {x: point.estimate() for x, point in lines.points[old].items()}
             for old, _ in lines.gains
@@ -137,7 +139,7 @@ class Sweep:
         """Return the highest rate of the scale: of a pair, that of a line of either."""
         if self.beside is None:
             return facts.top(recording)
-        both = [one._lines(recording) for one in (self, self.beside)]
+        both = [sweep._lines(recording) for sweep in (self, self.beside)]
         drawn = [lines.points[series] for lines in both for series in lines.labels]
         return facts.highest(point for points in drawn for point in points.values())
 
@@ -146,7 +148,7 @@ class Sweep:
         found = {
             series: shown
             for series, known in facts.points(recording.samples).items()
-            if (shown := {x: one for x, one in known.items() if x <= (self.largest or x)})
+            if (shown := {x: point for x, point in known.items() if x <= (self.largest or x)})
         }
         facts.require(found, [series for series, _ in self.series], self.sweep)
         wanted = dict(self.series)
@@ -154,11 +156,11 @@ class Sweep:
             if after in found:
                 wanted.setdefault(before, f"{NAMES[before.language]}: {self.gained}")
         peers = [(series, name) for series, name in self.peers if series in found]
-        wanted |= dict({one[0].language: one for one in reversed(peers)}.values())
+        wanted |= dict({peer[0].language: peer for peer in reversed(peers)}.values())
         if self.bare is not None:
             wanted[self.bare] = f"bare calls: {facts.bare_name(self.bare.variant)}"
         labels = {series: label for series, label in wanted.items() if series in found}
-        pairs = [one for one in self.before if one[0] in labels and one[1] in labels]
+        pairs = [pair for pair in self.before if pair[0] in labels and pair[1] in labels]
         compared = {(old, new): facts.gains(found[old], found[new]) for old, new in pairs}
         return _Lines(found, labels, compared if any(compared.values()) else {})
 
@@ -190,13 +192,13 @@ def _draw_gains(
 ) -> None:
     """Draw the gains of a language on the scale of all."""
     shown = []
-    for (before, after), one in lines.gains.items():
+    for (before, after), by_size in lines.gains.items():
         if after.language == language:
             words = f"{lines.labels[after]}, gain over {lines.labels[before]}"
-            shown.append((one, look[after], Line(words, role_of(after), unit=TIMES)))
+            shown.append((by_size, look[after], Line(words, role_of(after), unit=TIMES)))
     curves.gain_panel(axis, shown, theme, name, lines.gains.values(), _MOST_GAINS)
 
 
 def _rates(at: Mapping[str, Estimate | None]) -> str:
-    known = {name: one.median for name, one in at.items() if one is not None}
+    known = {name: rate.median for name, rate in at.items() if rate is not None}
     return ", ".join(f"{number(float(f'{x:.3g}'))} ({name})" for name, x in known.items())

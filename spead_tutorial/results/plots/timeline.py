@@ -31,13 +31,13 @@ _IN_TURNS, OVERLAPPED = "in turns", "overlapped"
 Group: TypeAlias = Sequence[Timeline]
 
 
-def way(one: Timeline | Spacing) -> str:
+def way(run: Timeline | Spacing) -> str:
     """Return whether it was in turns or overlapped."""
-    return OVERLAPPED if find_chapter(one.program).number >= 5 else _IN_TURNS
+    return OVERLAPPED if find_chapter(run.program).number >= 5 else _IN_TURNS
 
 
-def _kind(one: Timeline | Spacing) -> str:
-    return "Random samples" if one.random else "Constant samples"
+def _kind(run: Timeline | Spacing) -> str:
+    return "Random samples" if run.random else "Constant samples"
 
 
 # ---- When each heap is prepared, and sent ----
@@ -56,9 +56,11 @@ _LONG = 0.1
 def timeline(recording: Recording, theme: Theme) -> Drawn:
     """Draw a block for each run of those samples where overlapping changes most, on one scale."""
     runs = timelines(recording)
-    groups = [list(one) for _, one in groupby(runs, key=lambda run: (run.variant, run.random))]
+    groups = [
+        list(runs_of) for _, runs_of in groupby(runs, key=lambda run: (run.variant, run.random))
+    ]
     group = max(groups, key=_change)
-    span, one = _span(group), group[0]
+    span, first = _span(group), group[0]
     shown = " or ".join(dict.fromkeys(map(_counted, group)))
     sheet = Sheet(
         theme,
@@ -67,8 +69,8 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
         facts.caption(
             recording, f"times of one run each, bars: heaps from its middle, shares: {shown}"
         ),
-        subtitle=f"{joined(_kind(one), one.variant)}, heaps of {size(one.heap_size)},"
-        f" in {NAMES[one.language]}",
+        subtitle=f"{joined(_kind(first), first.variant)}, heaps of {size(first.heap_size)},"
+        f" in {NAMES[first.language]}",
         legend=[_patch(theme, role) for role in ("preparing", "waiting", "sending")],
         columns=3,
     )
@@ -101,14 +103,14 @@ def timelines(recording: Recording) -> list[Timeline]:
     )
 
 
-def _counted(one: Timeline) -> str:
+def _counted(run: Timeline) -> str:
     """Return which heaps of a timeline its shares are of."""
-    return f"heaps {first_steady(one)} to {len(one.prepare_ns) - 1}"
+    return f"heaps {first_steady(run)} to {len(run.prepare_ns) - 1}"
 
 
-def title(one: Timeline) -> str:
+def title(run: Timeline) -> str:
     """Return what a timeline is of."""
-    return joined(_kind(one), way(one), one.variant)
+    return joined(_kind(run), way(run), run.variant)
 
 
 def _span(group: Group) -> int:
@@ -233,7 +235,7 @@ def spacing(recording: Recording, theme: Theme) -> Drawn:
     """Draw when messages leave, a row for each program, where overlapping changes most."""
     runs = [run for run in recording.spacings if run.failure is None]
     blocks = _blocks(runs)
-    block = blocks[facts.strongest({n: {"": _gain(one)} for n, one in enumerate(blocks)})]
+    block = blocks[facts.strongest({n: {"": _gain(block)} for n, block in enumerate(blocks)})]
     # It is shown for as long as the slowest of its programs takes.
     span = max(end - begin for begin, end in (_few_heaps(_middle(rounds)) for rounds in block))
     first = block[0][0]

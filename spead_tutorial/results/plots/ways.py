@@ -26,11 +26,17 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
     found = {series: points[series] for series in points if facts.is_bare(series)}
     facts.require(found, [_NAMED], "ceiling")
     gains = {
-        n: {one.variant: facts.gain(found[_NAMED].get(n), found[one].get(n)) for one in found}
+        n: {
+            series.variant: facts.gain(found[_NAMED].get(n), found[series].get(n))
+            for series in found
+        }
         for n in found[_NAMED]
     }
     n = facts.strongest(gains)
-    loops = sorted((one for one in found if n in found[one]), key=lambda one: -found[one][n].median)
+    loops = sorted(
+        (series for series in found if n in found[series]),
+        key=lambda series: -found[series][n].median,
+    )
     best = gains[n][loops[0].variant]
     gained = "not known" if best is None else facts.told(best)
     height = _PITCH * len(loops)
@@ -42,7 +48,9 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
         subtitle=f"Heaps of {size(n)}; dark: two threads that fill and copy",
     )
     axis = sheet.axes(0, _LEFT, 0.2)
-    bars.prepare(axis, height, facts.highest(found[one][n] for one in loops), room=1.4, marks=3)
+    bars.prepare(
+        axis, height, facts.highest(found[series][n] for series in loops), room=1.4, marks=3
+    )
     names = {}
     for place, series in enumerate(loops):
         y, point, name = (place + 0.5) * _PITCH, found[series][n], facts.bare_name(series.variant)
@@ -92,13 +100,15 @@ def loopback(recording: Recording, theme: Theme) -> Drawn:
 def _situations(recording: Recording) -> Situations:
     """Return the point of each situation and language, of the setting with the most situations."""
     settings: dict[tuple[int, int], list[Sample]] = {}
-    for one in recording.samples:
-        ours = one.implementation == OURS and one.program == _PROGRAM and not one.random
-        if ours and one.variant in _SITUATIONS and not one.warm_up:
-            settings.setdefault((one.heap_size, one.packet_size), []).append(one)
+    for sample in recording.samples:
+        ours = sample.implementation == OURS and sample.program == _PROGRAM and not sample.random
+        if ours and sample.variant in _SITUATIONS and not sample.warm_up:
+            settings.setdefault((sample.heap_size, sample.packet_size), []).append(sample)
     if not settings:
         facts.require({}, [Series(OURS, "python", _PROGRAM)], "tut-6-loopback")
-    most = max(settings, key=lambda sizes: (len({one.variant for one in settings[sizes]}), sizes))
+    most = max(
+        settings, key=lambda sizes: (len({sample.variant for sample in settings[sizes]}), sizes)
+    )
     known = facts.points(settings[most])
     found = {
         variant: {

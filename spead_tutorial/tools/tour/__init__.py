@@ -158,7 +158,7 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
     arrived, why_not = receive_some(size) if isinstance(place, Device) else ([], [_NO_ARRIVALS])
     settings = {"size": size, "rounds": rounds, "seed": _SEED, "without": [*without, *why_not]}
     settings["drawn_by"] = "spead-tutorial tour"
-    settings[rows.ARRIVALS] = [dataclasses.asdict(one) for one in arrived]
+    settings[rows.ARRIVALS] = [dataclasses.asdict(arrival) for arrival in arrived]
     has_peer = any(case.implementation == PEER for case in cases)
     others = {PEER: metadata.version(PEER)} if has_peer else {}
     unfinished = path.with_suffix(".part")
@@ -269,7 +269,7 @@ def _show(recording: Recording, output: Path) -> int:
     click.echo("and try")
     for words in _TRY if not over_loopback(recording.header.lab) else _TRY_WITHOUT:
         click.echo(as_typed(f"  {words}"))
-    failures = {one.row.failure for one in found} | {one.failure for one in arrived}
+    failures = {entry.row.failure for entry in found} | {entry.failure for entry in arrived}
     failures.discard(None)
     for failure in sorted(map(str, failures)):
         click.echo(f"spead-tutorial: {plain(failure)}", err=True)

@@ -48,11 +48,19 @@ def page(
         dark=_colours(DARK),
         where=rows.where(recording),
         loopback=over_loopback(recording.header.lab),
-        titles="; ".join(f"{one.by} {one}" for one in first),
+        titles="; ".join(f"{headline.by} {headline}" for headline in first),
         headlines=first,
         failures=[
-            *((one.title.strip(), one.by, one.row.failure) for one in found if one.row.failure),
-            *(("What arrives", one.by, one.failure) for one in arrived if one.failure),
+            *(
+                (entry.title.strip(), entry.by, entry.row.failure)
+                for entry in found
+                if entry.row.failure
+            ),
+            *(
+                ("What arrives", arrival.by, arrival.failure)
+                for arrival in arrived
+                if arrival.failure
+            ),
         ],
         pictures={
             theme.name: Markup(_inline(path.read_text(encoding="utf-8"), theme.name))
@@ -93,7 +101,7 @@ def _colours(theme: Theme) -> str:
 
 def _links(found: Sequence[rows.Entry], folder: Path) -> dict[str, str]:
     """Find the pages of chapters, by the titles of rows."""
-    chapters = {one.title.strip(): one.chapter for one in found if one.chapter is not None}
+    chapters = {entry.title.strip(): entry.chapter for entry in found if entry.chapter is not None}
     pages = {
         title: sorted(folder.glob(f"site/tutorial/{chapter.number}-*.html"))
         for title, chapter in chapters.items()
@@ -107,7 +115,7 @@ def _inline(svg: str, name: str) -> str:
     ids = set(re.findall(r'(?<=\sid=")[^"]+', svg))
 
     def renamed(match: re.Match[str]) -> str:
-        names = (f"{name}-{one}" if one in ids else one for one in match[2].split())
+        names = (f"{name}-{id}" if id in ids else id for id in match[2].split())
         return match[1] + " ".join(names)
 
     return re.sub(r'(\s(?:id|aria-labelledby)="|href="#|url\(#)([^")]+)', renamed, svg)

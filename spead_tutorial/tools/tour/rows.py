@@ -76,7 +76,7 @@ class Headline:
     times: Estimate  # how many times as fast the best is as the first
 
     def __str__(self) -> str:
-        rates = (number(one.rate / 1e6) for one in (self.first, self.best))
+        rates = (number(entry.rate / 1e6) for entry in (self.first, self.best))
         return f"{' → '.join(rates)} MB/s, {number(self.times.median)} times"
 
     @property
@@ -92,27 +92,27 @@ class Headline:
         )
 
 
-def _named(one: Entry) -> str:
-    assert one.chapter is not None
-    return f"{one.chapter.number} ({one.chapter.title})"
+def _named(entry: Entry) -> str:
+    assert entry.chapter is not None
+    return f"{entry.chapter.number} ({entry.chapter.title})"
 
 
 def headlines(found: Sequence[Entry]) -> list[Headline]:
     """Return what is to be said first, for each language in which a gain is known."""
-    alike = [one for one in found if one.section == found[0].section]
-    made = (_headline([one for one in alike if one.by == by]) for by in _LANGUAGES.values())
+    alike = [entry for entry in found if entry.section == found[0].section]
+    made = (_headline([entry for entry in alike if entry.by == by]) for by in _LANGUAGES.values())
     return [headline for headline in made if headline is not None]
 
 
 def _headline(found: list[Entry]) -> Headline | None:
     if not found or found[0].row.last.chapter == _FIRST:
         return None
-    first, best = found[0], max(found, key=lambda one: one.rate)
+    first, best = found[0], max(found, key=lambda entry: entry.rate)
     times = _times(first.row, best.row)
-    way = [one for one in found[: found.index(best) + 1] if one.gain is not None]
+    way = [entry for entry in found[: found.index(best) + 1] if entry.gain is not None]
     if times is None or not way:
         return None
-    largest = max(way, key=lambda one: one.gain.median if one.gain else 0.0)
+    largest = max(way, key=lambda entry: entry.gain.median if entry.gain else 0.0)
     return Headline(first.by, first, best, largest, times)
 
 
@@ -169,30 +169,30 @@ def table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table
     """Return a tour's table: all of it for a page, or what terminals have room for."""
     its = spread(recording)
     names: list[Column[Entry]] = [
-        Column("chapter", lambda one: one.title, is_words=True),
-        Column("by", lambda one: one.by, is_words=True),
+        Column("chapter", lambda entry: entry.title, is_words=True),
+        Column("by", lambda entry: entry.by, is_words=True),
     ]
     gain: list[Column[Entry]] = [
-        Column("gain", lambda one: one.gain, lambda gain: f"{_TIMES}{number(gain.median)}"),
-        Column(its, lambda one: one.gain, ends),
+        Column("gain", lambda entry: entry.gain, lambda gain: f"{_TIMES}{number(gain.median)}"),
+        Column(its, lambda entry: entry.gain, ends),
     ]
     packets: list[Column[Entry]] = [
-        Column("packets claimed", lambda one: _count(one.row.last.packets)),
+        Column("packets claimed", lambda entry: _count(entry.row.last.packets)),
         Column("counted", _counted),
     ]
     if brief:
         gain.pop()
-        packets = [Column("packets", lambda one: f"{_count(one.row.last.packets)} ✓")]
+        packets = [Column("packets", lambda entry: f"{_count(entry.row.last.packets)} ✓")]
     values: list[Column[Entry]] = [
-        *estimate(("MB/s", its), lambda one: one.row.rate, lambda rate: number(rate / 1e6)),
+        *estimate(("MB/s", its), lambda entry: entry.row.rate, lambda rate: number(rate / 1e6)),
         *gain,
-        Column("share", lambda one: one.share, lambda share: percent(share.median)),
+        Column("share", lambda entry: entry.share, lambda share: percent(share.median)),
         *packets,
-        Column("calls", lambda one: one.row.calls_per_heap, number),
-        Column("CPU", lambda one: one.row.cpu_s_per_gb, number),
+        Column("calls", lambda entry: entry.row.calls_per_heap, number),
+        Column("CPU", lambda entry: entry.row.cpu_s_per_gb, number),
     ]
     return Table(
-        names, values, found, lambda one: _failed(one.row.failure), lambda one: one.section
+        names, values, found, lambda entry: _failed(entry.row.failure), lambda entry: entry.section
     )
 
 
@@ -200,8 +200,8 @@ def _count(packets: int | None) -> str:
     return NOTHING if packets is None else thousands(packets)
 
 
-def _counted(one: Entry) -> str:
-    last = one.row.last
+def _counted(entry: Entry) -> str:
+    last = entry.row.last
     return f"{_count(last.counted_packets if isinstance(last, Sent) else None)} ✓"
 
 
@@ -222,19 +222,22 @@ def where(recording: Recording) -> str:
 def notes(recording: Recording) -> list[str]:
     """Say what is in the columns of a tour's table, and what is not."""
     header, samples = recording.header, recording.samples
-    peers = [one for one in samples if one.implementation == PEER and one.packets]
+    peers = [sample for sample in samples if sample.implementation == PEER and sample.packets]
     is_counted = not over_loopback(header.lab)
     said = worded(
         Path(__file__).with_name("notes.jinja"),
         rounds=header.settings["rounds"],
         spread=spread(recording),
         where=where(recording),
-        has_bare=any(one.program == CEILING for one in samples),
-        has_first=any(one.chapter == _FIRST for one in samples),
+        has_bare=any(sample.program == CEILING for sample in samples),
+        has_first=any(sample.chapter == _FIRST for sample in samples),
         peers=peers,
         version=header.versions.get(PEER) or "",
         has_no_offload=is_counted
-        and all(isinstance(one, Sent) and one.counted_packets == one.packets for one in peers),
+        and all(
+            isinstance(sample, Sent) and sample.counted_packets == sample.packets
+            for sample in peers
+        ),
         without=header.settings.get("without", ()),
         PEER=PEER,
         FIRST=_FIRST,
@@ -297,14 +300,14 @@ def read_arrivals(recording: Recording) -> list[Arrival]:
 
 def arrivals_table(found: Sequence[Arrival]) -> Table[Arrival]:
     values: list[Column[Arrival]] = [
-        Column("heaps whole", lambda one: one.complete, thousands),
-        Column("packets sent", lambda one: one.sent, thousands),
-        Column("received", lambda one: one.received, thousands),
-        Column("lost on the way", lambda one: one.lost, thousands),
-        Column("no room in the socket", lambda one: f"{thousands(one.dropped)} ✓"),
+        Column("heaps whole", lambda arrival: arrival.complete, thousands),
+        Column("packets sent", lambda arrival: arrival.sent, thousands),
+        Column("received", lambda arrival: arrival.received, thousands),
+        Column("lost on the way", lambda arrival: arrival.lost, thousands),
+        Column("no room in the socket", lambda arrival: f"{thousands(arrival.dropped)} ✓"),
     ]
-    names: list[Column[Arrival]] = [Column("by", lambda one: one.by, is_words=True)]
-    return Table(names, values, found, lambda one: _failed(one.failure))
+    names: list[Column[Arrival]] = [Column("by", lambda arrival: arrival.by, is_words=True)]
+    return Table(names, values, found, lambda arrival: _failed(arrival.failure))
 
 
 def arrivals_text(found: Sequence[Arrival]) -> str:
