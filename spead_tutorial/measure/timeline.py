@@ -11,10 +11,10 @@ runs in a process of its own, anywhere: `record` is given what runs it, such as 
 Shares(preparing=0.93, waiting=0.06, rest=0.01, sending=0.21)
 """
 
+import asyncio
 import bisect
 import dataclasses
 import functools
-import asyncio
 import importlib
 import inspect
 import itertools

@@ -102,7 +102,6 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("why --seconds 0 -- true", "it must be a number from 0.1 to 600, not '0'"),
         ("why --pid x", "a whole number from 1 to"),
         ("why --receiver --interface lo -- x", "--receiver is for a COMMAND"),
-        ("why --receiver --interface lo -- x", "--receiver is for a COMMAND"),
         ("check 1 x.py", "chapter 1 has no exercise: there are those of 2, 3, 4,"),
         ("check ten x.py", "'ten' is no chapter's number"),
         ("check 8", "say which program: my_sender.py; or --skeleton, to begin one"),
