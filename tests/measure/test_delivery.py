@@ -12,7 +12,7 @@ from spead_tutorial.measure import delivery
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.delivery import claims, contradiction, failure
 from spead_tutorial.measure.programs import Done, ProgramOptions
-from spead_tutorial.measure.running import Running
+from spead_tutorial.measure.running import Running, finish
 
 SENT = {"heaps": 10, "packets": 100, "dropped": 0}
 RECEIVED = {"heaps": 10, "packets": 100}
@@ -53,6 +53,17 @@ def test_a_program_that_fails_or_says_nothing_is_a_failure_and_that_heaps_are_mi
     assert wrong(1, 1) == "sender: why"
     assert wrong(-9) == "receiver: it was ended by SIGKILL"
     assert wrong(-40) == "receiver: it was ended by signal 40"
+
+
+def test_what_is_measured_has_no_threads_for_linear_algebra_unless_it_is_told_to(monkeypatch):
+    argv = ["sh", "-c", "echo $OPENBLAS_NUM_THREADS"]
+    for own, threads in ("", "1\n"), ("2", "2\n"):
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+        if own:
+            monkeypatch.setenv("OPENBLAS_NUM_THREADS", own)
+        assert finish(subprocess.run, "sh", argv).output == threads
+        with Running(subprocess.Popen, "sh", argv) as running:
+            assert running.wait().output == threads
 
 
 @pytest.mark.parametrize(
