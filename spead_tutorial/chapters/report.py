@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -236,6 +236,13 @@ class Usage:
 def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = None) -> None:
     """Print the last line, of all streams together, over what was used or else the whole run."""
     used = used or Usage.now() - Usage.process_start()
+    counts = {name: sum(getattr(each, name) for each in stats) for name in _COUNTS}
+    spead_bytes = sum(each.bytes for each in stats)
+    print_report(options, used, len(stats), {"spead_bytes": spead_bytes, **counts})
+
+
+def print_report(options: Options, used: Usage, n_streams: int, counts: Mapping[str, int]) -> None:
+    """Print the rate, or a JSON object, which also has what was counted."""
     payload_bytes = options.n_heaps * options.heap_size
     if not options.json:
         print(f"{payload_bytes / used.elapsed_ns * 1e3:.2f} MB/s", flush=True)
@@ -243,12 +250,11 @@ def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = 
     record = {
         **ABOUT,
         "random": options.random,
-        "streams": len(stats),
+        "streams": n_streams,
         "heaps": options.n_heaps,
         "heap_size": options.heap_size,
         "packet_size": options.packet_size,
         "payload_bytes": payload_bytes,
-        "spead_bytes": sum(each.bytes for each in stats),
-        **{name: sum(getattr(each, name) for each in stats) for name in _COUNTS},
+        **counts,
     }
     print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}), flush=True)
