@@ -3,27 +3,11 @@
 
 from itertools import pairwise
 
-import numpy as np
-
 from spead_tutorial import send, wire
+from spead_tutorial.measure.verify import make_group
 
-group = send.ItemGroup()
-group.add_item(
-    0x1600,
-    "timestamp",
-    "Index of the first sample",
-    shape=(),
-    format=[("u", 40)],
-    value=1000,
-)
-group.add_item(
-    0x3300,
-    "adc_samples",
-    "Samples of the converter",
-    shape=(16,),
-    dtype=np.int8,
-    value=np.arange(16, dtype=np.int8),
-)
+group = make_group(16)
+group["timestamp"].value = 1000
 (packet,) = send.PacketGenerator(group.get_heap(), 1, 1472)
 
 print(f"A packet of {len(packet)} bytes. Its pointers:")

@@ -7,14 +7,13 @@ import numpy as np
 
 import spead_tutorial as st
 from spead_tutorial import recv, send
+from spead_tutorial.measure.verify import make_group
 
 HEAP_SIZE = 10_000
 SIZE = 1472
 logging.getLogger("spead_tutorial").setLevel(logging.ERROR)  # what it warns of is in the table
 
-group = send.ItemGroup()
-group.add_item(0x1600, "timestamp", "", shape=(), format=[("u", 40)])
-group.add_item(0x3300, "adc_samples", "", shape=(HEAP_SIZE,), dtype=np.int8)
+group = make_group(HEAP_SIZE)
 heaps = []  # the packets of each
 for i in range(10):
     group["timestamp"].value = i * HEAP_SIZE

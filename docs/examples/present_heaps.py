@@ -10,6 +10,7 @@ from numba import types
 
 import spead_tutorial as st
 from spead_tutorial import recv, send
+from spead_tutorial.measure.verify import make_group
 from spead_tutorial.numba import intp_to_voidptr
 from spead_tutorial.recv.numba import chunk_place_data
 
@@ -29,12 +30,9 @@ def place(data_ptr: Any, size: Any) -> None:
 
 def packets() -> list[bytes]:
     """Return three packets for each heap."""
-    group = send.ItemGroup()
-    time = group.add_item(0x1600, "timestamp", "", (), format=[("u", 40)])
-    group.add_item(0x3300, "adc_samples", "", (HEAP,), np.int8, value=np.zeros(HEAP, np.int8))
-    made = []
+    group, made = make_group(HEAP), []
     for i in range(CHUNKS * HEAPS):
-        time.value = i * HEAP
+        group["timestamp"].value = i * HEAP
         made += send.PacketGenerator(group.get_heap("none", "all"), i + 1, 1472)
     return made
 

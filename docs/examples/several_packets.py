@@ -1,28 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A heap that is too long for one packet: how it is cut."""
 
-import numpy as np
-
 from spead_tutorial import send, wire
+from spead_tutorial.measure.verify import make_group
 
-group = send.ItemGroup()
-group.add_item(
-    0x1600,
-    "timestamp",
-    "Index of the first sample",
-    shape=(),
-    format=[("u", 40)],
-    value=1000,
-)
-group.add_item(
-    0x3300,
-    "adc_samples",
-    "Samples of the converter",
-    shape=(4000,),
-    dtype=np.int8,
-    value=np.zeros(4000, np.int8),
-)
-heap = group.get_heap(descriptors="none", data="all")
+heap = make_group(4000).get_heap(descriptors="none", data="all")
 
 print("#  bytes  heap  heap length  pointers  offset  length")
 for i, packet in enumerate(send.PacketGenerator(heap, 7, 1472)):

@@ -4,6 +4,7 @@
 import numpy as np
 
 from spead_tutorial import send, wire
+from spead_tutorial.measure.verify import make_group
 
 HEAP_SIZE = 1 << 20
 NAMES = {
@@ -14,21 +15,7 @@ NAMES = {
     0x3300: "adc_samples",
 }
 
-group = send.ItemGroup()
-group.add_item(
-    0x1600,
-    "timestamp",
-    "Index of the first sample",
-    shape=(),
-    format=[("u", 40)],
-)
-group.add_item(
-    0x3300,
-    "adc_samples",
-    "Samples of the converter",
-    shape=(HEAP_SIZE,),
-    dtype=np.int8,
-)
+group = make_group(HEAP_SIZE)
 samples = np.zeros(HEAP_SIZE, np.int8)
 
 print("heap  packets     bytes  items")

@@ -9,6 +9,7 @@ import sys
 import numpy as np
 
 from spead_tutorial import send
+from spead_tutorial.measure.verify import make_group
 
 PORT = 8888
 # All of 127.0.0.0/8 is this machine: an address of one's own has no port that is in use.
@@ -18,9 +19,7 @@ command = [sys.executable, "-P", "-m", "spead_tutorial.tools.cli", "recv", "--bu
 receiver = subprocess.Popen([*command, f"{host}:{PORT}"], stdout=subprocess.PIPE, text=True)
 print(receiver.stdout.readline().replace(host, "127.0.0.1"), end="")
 
-group = send.ItemGroup()
-group.add_item(0x1600, "timestamp", "Index of the first sample", (), format=[("u", 40)])
-group.add_item(0x3300, "adc_samples", "Samples of the converter", (4000,), np.int8)
+group = make_group(4000)
 heaps = []
 for i in range(2):
     group["timestamp"].value = 4000 * i
