@@ -316,16 +316,6 @@ def test_a_program_in_cpp_is_built_with_cmake(lab, installed, tmp_path):
     check_it_sends(lab, tmp_path / "build" / "my_sender")  # the library's folder is a run path
 
 
-# ---- Records ----
-
-
-def test_what_the_guide_to_records_shows_is_what_its_program_prints():
-    """After new measurements: ``read_record.py bench/results/tut-8.jsonl > read_record.txt``."""
-    record = ROOT / "bench" / "results" / "tut-8.jsonl"
-    said = build(sys.executable, EXAMPLES / "read_record.py", record, cwd=ROOT)
-    assert said == (EXAMPLES / "read_record.txt").read_text()
-
-
 # ---- A way that is disturbed ----
 
 
