@@ -21,6 +21,7 @@ from bench.receivers import Receiving, free_port, rate_of
 from spead_tutorial import send
 from spead_tutorial.chapters.catalogue import Receiver, find_receiver
 from spead_tutorial.lab import Lab
+from spead_tutorial.measure import delivery
 from spead_tutorial.measure.case import Case, Step, take_received
 from spead_tutorial.measure.delivery import listening
 from spead_tutorial.measure.machine import a_core_each
@@ -83,12 +84,10 @@ def _run(lab: Lab, case: Case, receiver: Receiver, heaps: int) -> tuple[dict[str
         "spead_bytes": sent.bytes,
         "packets": sent.packets,
         "messages": sent.messages,
-        "received_packets": said["socket_datagrams"],
-        "received_dropped": sent.packets - said["socket_datagrams"],
-        "received_heaps": said["heaps_complete"],
         "lateness_ns": round(median(late)),
     }
-    return counts | {name: said[name] for name in _OF_PROGRAM}, None
+    counts |= {name: said[name] for name in _OF_PROGRAM}
+    return counts | delivery.arrived(sent.packets, said), None
 
 
 def _late(

@@ -47,8 +47,7 @@ _BURST, _BUFFER_KIB = 1 << 16, 1 << 12
 class Losing(Receiving):
     """Where packets are lost that are sent into a bottleneck, and that every one is found."""
 
-    def needs_veth(self, case: Case) -> bool:
-        return True
+    veth = True
 
     def facts(self, lab: Lab) -> dict[str, Any]:
         return super().facts(lab) | {"kind": lab.kind, "mtu": lab.mtu}

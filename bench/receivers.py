@@ -213,12 +213,13 @@ class Receiving(Observer):
     """What a program receives of `blast`, which loses nothing, or keeps a rate."""
 
     receives = True
+    veth = False  # whether all of its cases need a pair of devices
 
     def missing(self, case: Case) -> str | None:
         """Say why a case of a receiver cannot run here; None where it can."""
         if a_core_each() == (None, None):
             return "there are no two cores, one for each side"
-        if self.needs_veth(case) and not _has_veth():
+        if (self.veth or "veth" in case.words) and not _has_veth():
             return "there can be no veth pair"
         if find_receiver(case.program) is not None:
             try:
@@ -232,9 +233,6 @@ class Receiving(Observer):
             made_by = "make peer" if case.implementation in PEERS else "pip install ."
             return f"{_program(case).name} has not been built: {made_by}"
         return None
-
-    def needs_veth(self, case: Case) -> bool:
-        return "veth" in case.words
 
     def facts(self, lab: Lab) -> dict[str, Any]:
         return {"kind": "loopback", "rootless": lab.rootless, "mtu": _LOOPBACK_MTU}
@@ -283,8 +281,7 @@ class Searching(Receiving):
 class Delivering(Receiving):
     """What arrives of chapter 8's program in another, as one runs both."""
 
-    def needs_veth(self, case: Case) -> bool:
-        return True
+    veth = True
 
     def take(self, lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
         receiver = find_receiver(step.case.program)
@@ -423,12 +420,8 @@ def _delivered(
         return {}, wrong
     measured = {name: sent[name] for name in delivery.OF_SENDER}
     measured |= {name: received[name] for name in _OF_POOL}
-    return measured | {
-        "payload_bytes": received["heaps_complete"] * case.heap_size,
-        "received_packets": received["socket_datagrams"],
-        "received_dropped": sent["packets"] - received["socket_datagrams"],
-        "received_heaps": received["heaps_complete"],
-    }, wrong
+    measured["payload_bytes"] = received["heaps_complete"] * case.heap_size
+    return measured | delivery.arrived(sent["packets"], received), wrong
 
 
 RECEIVING, SEARCHING, DELIVERING = Receiving(), Searching(), Delivering()

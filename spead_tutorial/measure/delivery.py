@@ -181,6 +181,15 @@ def claims(said: Mapping[str, Any], case: Case, warm_up: int = 0) -> dict[str, A
     }
 
 
+def arrived(sent_packets: int, said: Mapping[str, int]) -> dict[str, int]:
+    """Return what a sample has of what a chapter's program says of its socket and heaps."""
+    return {
+        "received_packets": said["socket_datagrams"],
+        "received_dropped": sent_packets - said["socket_datagrams"],
+        "received_heaps": said["heaps_complete"],
+    }
+
+
 def contradiction(
     sent: Mapping[str, Any],
     received: Mapping[str, Any],
