@@ -251,9 +251,8 @@ def _missing(recording: Recording) -> int:
 
 
 def _completeness(recording: Recording, missing: int) -> str:
-    n = len(recording.taken) - len(recording.superseded)
     size = recording.header.settings.get("size")
-    taken = f"{n} samples" + (f" of {size} size" if size else "")
+    taken = f"{len(recording.standing)} samples" + (f" of {size} size" if size else "")
     if recording.superseded:
         taken += f", besides {len(recording.superseded)} that failed and were repeated"
     if not missing:

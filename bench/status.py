@@ -69,7 +69,7 @@ def tables(recording: Recording) -> str:
 def failures(recording: Recording) -> set[str]:
     """Return why something has no rate, or is not known."""
     found = {row.failure for row in rows(recording)}
-    others = (one for one in recording.taken if not isinstance(one, Sample))
+    others = (one for one in recording.standing if not isinstance(one, Sample))
     found |= {getattr(one, "failure", None) for one in others}
     return set(filter(None, found))
 

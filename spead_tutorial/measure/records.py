@@ -504,8 +504,8 @@ class Recording:
         )
 
     def those(self, kind: type[_Kind]) -> tuple[_Kind, ...]:
-        """Return all lines of a kind."""
-        return _those(self.taken, kind)
+        """Return all lines of a kind that count."""
+        return _those(self.standing, kind)
 
     @property
     def headers(self) -> tuple[Header, ...]:
@@ -525,8 +525,12 @@ class Recording:
     @property
     def taken(self) -> tuple[Taken, ...]:
         """All that it holds below its headers; what was repeated stands before what repeats it."""
-        own = (*self.timelines, *self.splits, *self.spacings, *self.more)
-        return (*self.superseded, *self.samples, *own)
+        return (*self.superseded, *self.standing)
+
+    @property
+    def standing(self) -> tuple[Taken, ...]:
+        """All that it holds below its headers, but what was repeated."""
+        return (*self.samples, *self.timelines, *self.splits, *self.spacings, *self.more)
 
     @property
     def rounds(self) -> int:

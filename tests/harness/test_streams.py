@@ -6,9 +6,10 @@ import re
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bench import spacing, streams, sweeps
-from bench.status import tables
+from bench.status import failures, tables
 from bench.streams import bursts
 from spead_tutorial import lab
 from spead_tutorial.measure.analysis import burst, silence
@@ -24,7 +25,7 @@ thorough = pytest.mark.thorough
 def observed(tmp_path, monkeypatch, name: str, n: int | None = None) -> tuple[int, Recording]:
     """The status of a run of a sweep, or of its first cases, whose table is shown; and its record.
 
-    Run again, it has nothing to do.
+    Run again, it has nothing to do, unless something failed.
     """
     sweep = sweeps.find_sweep(name)
     cases = sweep.cases[:n]
@@ -36,8 +37,9 @@ def observed(tmp_path, monkeypatch, name: str, n: int | None = None) -> tuple[in
     assert tables(found) in done.stdout
     assert found.header.experiment == name
     assert len(found.taken) == 2 * len(cases) - 2 * len(found.header.settings["skipped"])
-    assert ": sample" not in bench(*argv).stdout
-    assert read(tmp_path / f"{name}.jsonl") == found
+    if not failures(found):  # on a busy machine some rates are not seen in time
+        assert ": sample" not in bench(*argv).stdout
+        assert read(tmp_path / f"{name}.jsonl") == found
     return done.returncode, found
 
 
@@ -116,7 +118,9 @@ def test_messages_are_noted_with_their_lengths_and_heads_while_there_is_room():
 def test_what_failed_has_no_figures_but_a_reason():
     good = Latency("spead2", "", 0, 1024, (1000,) * (streams.WARM_UP + 9))
     bad = Latency("ours", "no thread", 0, failure="it failed")
-    lines = streams.IDLE_STREAM.table(Recording(HEADER, (), more=(good, bad))).splitlines()
+    found = Recording.of([HEADER], [replace(good, failure="it was repeated"), good, bad])
+    lines = streams.IDLE_STREAM.table(found).splitlines()
+    assert failures(found) == {"it failed"}
     assert lines[0].count("range") == 2
     assert re.match(r"ours, no thread +failed: it failed$", lines[1])
     assert re.match(r"spead2 +1 +9 +1\.0 ", lines[2])
