@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from spead_tutorial.lab import Counters
 from spead_tutorial.tools.why import calls, looks, sockets
 from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why.facts import (
@@ -121,6 +122,23 @@ def test_who_runs_or_sleeps_while_a_reader_waits_and_only_then_has_a_lock():
             its, run=dataclasses.replace(its.run, threads=threads), sampled=told
         )
         assert diagnose(its)[0].kind == kind
+
+
+def test_of_looks_it_is_counted_who_runs_or_sleeps_meanwhile_and_what_all_wait_in(monkeypatch):
+    waits, sleeps = Blocked("futex", False), Blocked("clock_nanosleep", True)
+    each = [{1: waits, 2: None}, {1: waits, 2: sleeps}, {1: None, 2: sleeps}]
+    follower = looks.Follower(os.getpid(), lambda: Counters("dummy", *[0] * 6))
+    its = {tid: Thread(tid, 1, "t", 0.5, 0.0, 0.0, 9, 0, (0, 1)) for tid in (1, 2)}
+    monkeypatch.setattr(looks, "threads", lambda pids: its)
+    for doing in each:
+        monkeypatch.setattr(looks, "now", lambda tids, doing=doing: doing)
+        follower.look()
+    follower.scan()
+    run = follower.run()
+    first, second = run.threads
+    assert first.waits == (Waited("futex", False, 2, {2: 1}, {2: 1}),)
+    assert (first.beside, second.beside) == ({2: 1}, {})
+    assert run.whole.waits == (Waited("clock_nanosleep", True, 1, {}, {2: 1}),)
 
 
 def test_what_is_waited_in_is_for_packets_only_where_they_are_read_and_none_is_there(monkeypatch):

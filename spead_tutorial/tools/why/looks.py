@@ -239,8 +239,8 @@ def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...], 
     seen: Counter[tuple[int, Blocked]] = Counter()
     for one in looks:
         times.update(one.keys())
-        ran = {tid for tid, what in one.items() if what is None}
-        slept = {tid for tid, what in one.items() if what is not None and what.timed}
+        ran = {tid for tid, what in one.items() if what is None} - {_ALL}
+        slept = {tid for tid, what in one.items() if what is not None and what.timed} - {_ALL}
         for tid, what in one.items():
             if what is None:
                 beside[tid].update((ran | slept) - {tid})
