@@ -203,13 +203,15 @@ def _gain_of(seen: Seen, its: Account, as_is: Loop, other: Loop) -> Gain:
     now_s, then_s = _median(as_is), _as_much(other, as_is, _median(other))
     scale = min(1.0, its.loop_s / now_s)  # the share of it that was found in the sender
     saved, spread = (now_s - then_s) * scale, max(_spread(as_is), _spread(other), _noise(seen))
-    # At the least the rest stays, but for what gathers pieces; at the most it goes with calls.
+    # What goes with calls, and with packets: at the least it stays, but for what gathers pieces.
     calls_s = its.of(SENDS) + its.of(READS) + max(0.0, its.loop_s - now_s)
+    rest_s = its.busy_s - now_s * scale - calls_s
     gathers = a.pieces > b.pieces
     bytes_now, bytes_then = a.packet_bytes * a.packets, b.packet_bytes * b.packets
     fewer = 0.0 if gathers else min(1.0, bytes_now * a.messages / (bytes_then * b.messages))
     least, most = saved * (1 - spread) + calls_s * gathers, saved * (1 + spread)
-    then = now_s * scale - most + (its.busy_s - now_s * scale) * fewer
+    per_packet = min(1.0, a.packet_bytes / b.packet_bytes)
+    then = now_s * scale - most + calls_s * fewer + rest_s * per_packet
     low = max(1.0, its.busy_s / max(1e-12, its.busy_s - least))
     return Gain(low, low, max(low, its.busy_s / max(then_s * scale, then)))
 

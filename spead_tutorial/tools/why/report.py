@@ -85,9 +85,8 @@ def _first(seen: Seen, large: Sequence[Finding]) -> str:
     if not large:
         return f"Nothing found{' in what was seen' if seen.unseen else ''}."
     one = large[0]
-    where = f" ({', '.join(one.where[:2])})" if one.where else ""
     gain = f"; without that, {_times(one.gain)}" if one.gain else ""
-    return f"Mend first: {KINDS[one.kind].words}{where}{gain}."
+    return f"Mend first: {_named(one.kind, one.where[:2], after=')')}{gain}."
 
 
 def _times(gain: Gain) -> str:
@@ -145,22 +144,19 @@ def _bar(its: Account, width: int) -> "list[RenderableType]":
     from rich.table import Table as Grid
     from rich.text import Text
 
-    kinds = [kind for kind, took in its.kinds.items() if took >= _SHOWN * its.packet_s]
-    blocks = dict(zip(kinds, _BLOCKS, strict=False))
-    rest = its.packet_s - its.loop_s - sum(its.of(kind) for kind in blocks)
-    rows = [
-        (_NEEDED, "bold", "what the bare loop needs", its.loop_s),
-        *(
-            (block, colour, _named(its, kind), its.of(kind))
-            for (kind, block), colour in zip(blocks.items(), itertools.cycle(_COLOURS))
-        ),
-        (_REST, "dim", "the rest", max(0.0, rest)),
+    shown = [kind for kind, took in its.kinds.items() if took >= _SHOWN * its.packet_s]
+    shown = shown[: len(_BLOCKS)]
+    rest = its.packet_s - its.loop_s - sum(its.of(kind) for kind in shown)
+    rows = [(_NEEDED, "bold", "what the bare loop needs", its.loop_s)]
+    rows += [
+        (block, colour, _named(kind, its.where(kind), ": "), its.of(kind))
+        for kind, block, colour in zip(shown, _BLOCKS, itertools.cycle(_COLOURS))
     ]
+    rows += [(_REST, "dim", "the rest", rest)]
     bar, until, drawn = Text(), 0.0, 0
     legend = Grid.grid(padding=(0, 1))
-    legend.add_column()
-    legend.add_column(justify="right")
-    legend.add_column(justify="right")
+    for justify in ("left", "right", "right"):
+        legend.add_column(justify=justify)
     for block, style, said, took in rows:
         if took <= 0:
             continue
@@ -173,9 +169,9 @@ def _bar(its: Account, width: int) -> "list[RenderableType]":
     return [bar, legend]
 
 
-def _named(its: Account, kind: str) -> str:
-    where = its.where(kind)
-    return KINDS[kind].words + (f": {', '.join(where)}" if where else "")
+def _named(kind: str, where: Sequence[str], before: str = " (", after: str = "") -> str:
+    """Say what a kind is, and where."""
+    return KINDS[kind].words + (f"{before}{', '.join(where)}{after}" if where else "")
 
 
 def _disturbed(its: Account | None) -> str:
@@ -193,16 +189,14 @@ def _row(place: int, one: Finding, *, receives: bool) -> "RenderableType":
     from rich.table import Table as Grid
     from rich.text import Text
 
-    number = str(one.chapter)
     chapter: Chapter | Receiver | None
-    chapter = find_receiver(number) if receives else find_chapter(number)
+    chapter = (find_receiver if receives else find_chapter)(str(one.chapter))
     assert chapter is not None
-    words, where = KINDS[one.kind].words, f" ({', '.join(one.where)})" if one.where else ""
-    does = words[0].upper() + words[1:]
-    grid = Grid.grid(padding=(0, 1))
+    title = _named(one.kind, one.where, after=")")
     takes = f": {_short(one.takes_s)} of a packet" if one.gain else ""
     gain = f" Mended, {_times(one.gain)}." if one.gain else ""
-    grid.add_row(f"{place}.", Text(plain(f"{does}{where}{takes}."), "bold"))
+    grid = Grid.grid(padding=(0, 1))
+    grid.add_row(f"{place}.", Text(plain(f"{title[0].upper()}{title[1:]}{takes}."), "bold"))
     grid.add_row("", Text(f"Check: {one.check}"))
     grid.add_row("", Text(f"Chapter {chapter.number}, {chapter.title}.{gain}"))
     return grid
@@ -211,9 +205,7 @@ def _row(place: int, one: Finding, *, receives: bool) -> "RenderableType":
 def _said_last(small: Sequence[Finding]) -> str:
     said = [f"{KINDS[one.kind].words} ({_factor(one.gain.median)})" for one in small
             if one.gain and one.gain.median > 1.01]  # fmt: skip
-    if not said:
-        return ""
-    return f"What gains less: {'; '.join(said)}."
+    return f"What gains less: {'; '.join(said)}." if said else ""
 
 
 def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
@@ -238,15 +230,18 @@ def _fates(its: Receiving) -> Iterator[tuple[str, str]]:
     fates, n = its.fates, len(its.sockets)
     room = f", of {bytes_text(its.buffer)}" if its.buffer is not None else ""
     where = f" (port {its.sockets[0].port}{f', {n} of them' * (n > 1)}{room})" if n else ""
-    yield "packets sent", thousands(fates.packets)
-    yield "messages dropped by a device", thousands(fates.device)
-    yield "packets that came to its machine", thousands(fates.arrived)
-    yield "messages for a port without a socket", thousands(fates.unclaimed)
-    yield "messages without room in the socket", f"{thousands(fates.no_room)}{where}"
-    if (dropped := its.told.get("ring_dropped")) is not None:
-        yield "heaps dropped by the stream's full ring", thousands(dropped)
-    if (waits := its.told.get("worker_blocked")) is not None:
-        yield "waits for room in the stream's ring", thousands(waits)
+    counts = {
+        "packets sent": fates.packets,
+        "messages dropped by a device": fates.device,
+        "packets that came to its machine": fates.arrived,
+        "messages for a port without a socket": fates.unclaimed,
+        "messages without room in the socket": fates.no_room,
+        "heaps dropped by the stream's full ring": its.told.get("ring_dropped"),
+        "waits for room in the stream's ring": its.told.get("worker_blocked"),
+    }
+    for words, count in counts.items():
+        if count is not None:
+            yield words, thousands(count) + where * words.endswith("in the socket")
 
 
 # ---- As an object ----
