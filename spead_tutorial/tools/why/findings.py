@@ -92,7 +92,9 @@ def _lost_elsewhere(seen: Seen) -> tuple[Finding, ...]:
 
 
 def is_fast(seen: Seen, its: Account) -> bool:
-    """Whether a sender is about as fast as a loop that fills memory and sends in the best way."""
+    """Whether it is about as fast as a loop that sends (and fills memory), or reads, best."""
+    if seen.receiving is not None:
+        return bool(seen.loops) and its.busy_s < FAST * min(map(_median, seen.loops))
     best = _loop(seen, loops.BEST)
     if best is None or seen.packets is None:
         return False

@@ -32,7 +32,7 @@ from spead_tutorial.tools.why.watching import fault_s
 _HEAP, _PACKET = 1 << 16, 9000
 #: How long a run of the search sends, at which rates in bytes/s, and at which share of what was
 #: taken of the highest.
-_RUN_S, _HIGHEST, _LOWEST, _SHARE = 0.4, 1e9, 1e6, 0.6
+_RUN_S, _HIGH, _HIGHEST, _LOWEST, _SHARE = 0.4, 1e9, 3e9, 1e6, 0.6
 _ABOVE = 1.2  # How much above what it takes it is looked at.
 #: How long the socket gets to fill before that, and how long strace and profilers look.
 _FILL_S, _TRACED_S, _PROFILE_S = 0.3, 0.7, 1.0
@@ -44,7 +44,6 @@ _START_S, _SETTLE_S, _END_S, _LOOK_S = 20.0, 0.2, 1.0, 0.02
 _REST_S = 14
 #: Messages in a call of the bare reader.
 _BATCH = 8
-_LARGE = 1 << 23  # bytes of a socket's buffer, of which the kernel reports twice what is asked for
 
 
 def watch(
@@ -77,12 +76,10 @@ def watch(
     missing = [UNSEEN["no-reads"]] * (traced is None)
     assert seen.receiving is not None
     words, loops = _readers(spot, rate, traced, seen.receiving)
-    lost = _read(
-        spot, found.lossy.rate, [*words, "-b", str((seen.receiving.buffer or _LARGE) // 2)]
-    )
+    lost = _lost_by_bare(spot, found.lossy.rate, words, seen.receiving)
     return dataclasses.replace(
         seen,
-        receiving=dataclasses.replace(seen.receiving, bare_lost=lost.fates.share if lost else 0.0),
+        receiving=dataclasses.replace(seen.receiving, bare_lost=lost),
         calls=traced,
         sampled=sampled,
         loops=loops,
@@ -187,12 +184,17 @@ class _Found(NamedTuple):
 
 def _search(program: Receiver) -> _Found:
     """Send far too much to it, and then less than it took of that."""
-    first = _try(program, _HIGHEST).fates
-    if not first.lost:
-        return _Found(first.rate, None, first.rate)
+    first = _try(program, _HIGH).fates
+    held = 0.0 if first.lost else first.rate
+    if held:  # what the way itself does not take at such a rate is no matter of the receiver
+        first = dataclasses.replace(_try(program, _HIGHEST).fates, device=0)
+        if not first.lost:
+            return _Found(max(held, first.rate), None, first.rate)
     taken = first.rate * (1 - first.share)
     second = _try(program, max(_SHARE * taken, _LOWEST)).fates
-    return _Found(0.0, second, taken) if second.lost else _Found(second.rate, first, taken)
+    if second.lost:
+        return _Found(held, second, taken)
+    return _Found(max(held, second.rate), first, taken)
 
 
 def _try(program: Receiver, rate: float, *more: str) -> _Tried:
@@ -322,6 +324,16 @@ def _readers(
             taken = max(1, tried.fates.packets - tried.fates.lost)
             found.append(Loop(changed, Way(its.packet_bytes), (tried.cpu_s / taken,)))
     return as_is, tuple(found)
+
+
+def _lost_by_bare(spot: InLab, rate: float, words: Sequence[str], its: Receiving) -> float:
+    """Return how much more a bare reader loses with a buffer of the same size, as a share."""
+    room = (its.buffer or 0) // 2  # the kernel reports twice what is asked for
+    if not 0 < room < int(Path("/proc/sys/net/core/rmem_max").read_text()):
+        return 0.0
+    tried = [_read(spot, rate, [*words, *more]) for more in ([], ["-b", str(room)])]
+    own, same = (one.fates.share if one else 0.0 for one in tried)
+    return max(0.0, same - own)
 
 
 def _read(spot: InLab, rate: float, words: Sequence[str]) -> "_Tried | None":

@@ -74,7 +74,7 @@ def _divided(
 ) -> tuple[list[Finding], list[Finding]]:
     """Return the findings that are worth mending, and the others."""
     if its is not None and is_fast(seen, its):
-        return [], list(findings)
+        return [one for one in findings if not one.gain], [one for one in findings if one.gain]
     return (
         [one for one in findings if not one.gain or one.gain.median >= MATTERS],
         [one for one in findings if one.gain and one.gain.median < MATTERS],
