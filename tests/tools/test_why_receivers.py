@@ -160,6 +160,12 @@ def test_waits_for_packets_are_no_part_of_what_could_gain():
         assert 1.5 < gain.low < 2.5
 
 
+def test_of_a_receiver_near_the_best_bare_reader_nothing_is_found_but_a_small_buffer():
+    for lost, begins in ((0.0, "Nothing found."), (0.3, "Mend first: too little room")):
+        fast = seen(cpu_s=0.2, bare_lost=lost)
+        assert text(fast, diagnose(fast)).startswith(begins)
+
+
 def test_the_report_says_what_mending_is_worth_what_was_lost_and_where():
     words = " ".join(text(watched := seen("computes", 75), diagnose(watched)).split())
     assert words.startswith("Mend first: computing in its own code (f); without that, ")
