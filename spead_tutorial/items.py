@@ -1006,7 +1006,7 @@ class ItemGroup:
         before = None if len(descriptors) == 1 else self._state()
         try:
             for raw in descriptors:
-                why = self._take(raw, heap.flavour)
+                why = self._add_described(raw, heap.flavour)
                 if why:
                     left_out.setdefault(why.partition(":")[0], (why, []))[1].append(raw.id)
         except BaseException:
@@ -1023,7 +1023,7 @@ class ItemGroup:
     def _state(self) -> tuple[dict[int, Item], dict[str, Item], dict[int, int], int]:
         return dict(self._by_id), dict(self._by_name), dict(self._described), self._memory
 
-    def _take(self, raw: _AnyRawDescriptor, flavour: _HasBugCompat) -> str:
+    def _add_described(self, raw: _AnyRawDescriptor, flavour: _HasBugCompat) -> str:
         """Have the item that is described; return why not, where it is left out."""
         if raw.id <= STREAM_CTRL_ID or not raw.name:
             return "no name, or an id that is the protocol's"

@@ -20,7 +20,7 @@ from sphinx.util.docutils import SphinxDirective
 from bench.figures import RESULTS
 from spead_tutorial.measure.analysis import first_steady
 from spead_tutorial.measure.records import Timeline
-from spead_tutorial.results.plots.timeline import OVERLAPPED, timelines, title, way
+from spead_tutorial.results.plots.timeline import OVERLAPPED, mode, timelines, title
 
 _STATIC = ROOT / "docs" / "_static"
 
@@ -54,7 +54,7 @@ def _run(one: Timeline) -> dict[str, Any]:
     }
     return {
         "name": title(one),
-        "depth": 2 if way(one) == OVERLAPPED else 1,
+        "depth": 2 if mode(one) == OVERLAPPED else 1,
         "steady": first_steady(one),
         **{name: [ns / 1e3 for ns in all_ns] for name, all_ns in moments.items()},
     }

@@ -208,7 +208,7 @@ def measure(
     steps = schedule((run.case for run in runs), rounds, _SEED)
 
     def take_step(step: Step, _: Sample | None) -> Sample:
-        return _take(place, wanted[step.case.name], step)
+        return _run_once(place, wanted[step.case.name], step)
 
     def complain(step: Step, failure: str) -> None:
         raise NotebookError(f"{wanted[step.case.name]}: {anonymous(failure)}")
@@ -217,7 +217,7 @@ def measure(
     return dataclasses.replace(empty, samples=measured.samples)
 
 
-def _take(place: Place, run: Run, step: Step) -> Sample:
+def _run_once(place: Place, run: Run, step: Step) -> Sample:
     """Run a program once."""
     try:
         where = place if place.is_lab else place.listening("fast")

@@ -137,7 +137,7 @@ class News:
         self._n = 0
 
 
-class Watch:
+class HeapWatcher:
     """Takes the heaps of a stream, and says what they are."""
 
     def __init__(self, stream: Stream, screen: Screen, *, values: bool) -> None:
@@ -174,7 +174,7 @@ class Watch:
         while True:
             is_quiet = False
             try:
-                self._take(self._stream.get_nowait())
+                self._show(self._stream.get_nowait())
             except Stopped:
                 return "stream"
             except Empty:
@@ -195,7 +195,7 @@ class Watch:
                 elif now_s >= heard_s + silence_s:
                     return "silence"
 
-    def _take(self, heap: HeapBase) -> None:
+    def _show(self, heap: HeapBase) -> None:
         self._n += 1
         now_s = time.monotonic()
         if self._first_s is None:
@@ -204,7 +204,7 @@ class Watch:
         is_shown = self._pace.shows()
         if not self._values:
             return
-        for line in self.items.take(heap):
+        for line in self.items.read_descriptors(heap):
             self._news.say(line)
         if is_shown:
             lines = self.items.lines(heap)
@@ -232,7 +232,7 @@ class Address(NamedTuple):
         return f"{host}:{self.port}" if host else f"port {self.port} of any address"
 
 
-def _place(text: str) -> Address | Path:
+def _source(text: str) -> Address | Path:
     """Read where to listen, or the name of a capture: a file that is not named as an address."""
     found = re.fullmatch(r"(?:(?:\[([^\]]+)\]|([^:]+)):)?([0-9]{1,5})", text)
     if found is None and text and Path(text).exists():
@@ -249,7 +249,7 @@ _COUNT = Whole(1, 2**31 - 1)
 
 
 @click.command()
-@click.argument("place", type=parsed(_place), metavar="[HOST:]PORT|CAPTURE")
+@click.argument("place", type=parsed(_source), metavar="[HOST:]PORT|CAPTURE")
 @click.option("--count", type=_COUNT, metavar="HEAPS", help="End after this number of heaps.")
 @click.option("--silence", type=Number(0, min_open=True), metavar="SECONDS",
               help="End after so long without a packet.")  # fmt: skip
@@ -329,20 +329,20 @@ def recv(
                 stream.add_udp_reader(*at, **of_socket)
         except (ValueError, MemoryError) as error:  # it is found out only by trying
             raise click.ClickException(str(error)) from None
-        watch = Watch(stream, screen, values=not only_stats)
+        watcher = HeapWatcher(stream, screen, values=not only_stats)
         try:
             doing = "listening on" if isinstance(place, Address) else "reading"
             click.echo(shown(f"{doing} {place}"), err=as_json)
-            end = watch.run(count, silence)
+            end = watcher.run(count, silence)
         except BaseException as error:  # the account of what has arrived is due in any case
             end = "interrupted" if isinstance(error, KeyboardInterrupt) else "failure"
-            _account_for(stream, watch, end, screen, as_json)
+            _account_for(stream, watcher, end, screen, as_json)
             raise
         if end != "heaps":
             stream.stop()  # what is still awaited is lost
         if failed := stream._counts()["sys_errno"]:
             stream._ended()  # which says so, unless it has been said
-        is_whole = _account_for(stream, watch, end, screen, as_json)
+        is_whole = _account_for(stream, watcher, end, screen, as_json)
         return 0 if is_whole and not failed else 1
 
 
@@ -399,28 +399,30 @@ def warnings_shown(screen: Screen) -> Iterator[None]:
 # ---- The account ----
 
 
-def _account_for(stream: Stream, watch: Watch, end: str, screen: Screen, as_json: bool) -> bool:
+def _account_for(
+    stream: Stream, watcher: HeapWatcher, end: str, screen: Screen, as_json: bool
+) -> bool:
     account = Account(stats := stream.stats)
     troubles = [_in_options(trouble) for trouble in account.troubles]
-    is_timed = watch.seconds >= _SHORTEST_S and not stats.capture_frames  # which is read at once
-    rate = watch.payload_bytes / watch.seconds if is_timed else None
+    is_timed = watcher.seconds >= _SHORTEST_S and not stats.capture_frames  # which is read at once
+    rate = watcher.payload_bytes / watcher.seconds if is_timed else None
     if as_json:
         row = {
             "ended_by": end,
             "is_whole": account.is_whole,
             "troubles": troubles,
             "notes": account.notes,
-            "seconds": watch.seconds,
+            "seconds": watcher.seconds,
             "payload_bytes_per_s": rate,
-            "heaps_without_descriptors": watch.items.heaps_without_descriptors,
-            "items": watch.items.as_rows(),
+            "heaps_without_descriptors": watcher.items.heaps_without_descriptors,
+            "items": watcher.items.as_rows(),
             "stats": dict(stats),
         }
         click.echo(json.dumps(row))
         return account.is_whole
     if rate is not None:
-        screen.line(f"{rate / 1e6:.1f} MB/s on average, for {watch.seconds:.0f} s")
-    if n := watch.items.heaps_without_descriptors:
+        screen.line(f"{rate / 1e6:.1f} MB/s on average, for {watcher.seconds:.0f} s")
+    if n := watcher.items.heaps_without_descriptors:
         screen.line(f"{n} heap{'' if n == 1 else 's'} had values that no descriptor had come for:"
                     " let the sender repeat them, or start before it")  # fmt: skip
     for line in account.lines:

@@ -49,7 +49,7 @@ class Items:
     heaps_without_descriptors: int = 0  # heaps with a value that nothing has described
     _left_out: int = 0  # of the last heap's descriptors, which has been said
 
-    def take(self, heap: HeapBase) -> list[str]:
+    def read_descriptors(self, heap: HeapBase) -> list[str]:
         """Take the descriptors of a heap, and return a line for each that is new."""
         if isinstance(heap, IncompleteHeap):
             return []
@@ -61,7 +61,7 @@ class Items:
     def _describe(self, flavour: Flavour, descriptors: Sequence[RawDescriptor]) -> list[str]:
         before = {item.id: item for item in self._group.values()} if descriptors else {}
         names = {item.name for item in before.values()}
-        lines = self._take_in(flavour, descriptors)
+        lines = self._update(flavour, descriptors)
         for raw in descriptors:
             if raw.id not in self._group or self._group[raw.id] is before.get(raw.id):
                 continue
@@ -77,7 +77,7 @@ class Items:
                 lines.append(f"… and {self._left_out} more, left out: the warnings say why")
         return lines
 
-    def _take_in(self, flavour: Flavour, descriptors: Sequence[RawDescriptor]) -> list[str]:
+    def _update(self, flavour: Flavour, descriptors: Sequence[RawDescriptor]) -> list[str]:
         """Take all of them, or all but those that are wrong: return lines for these."""
         try:
             self._group.update(_Descriptors(flavour, descriptors))

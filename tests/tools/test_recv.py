@@ -344,7 +344,7 @@ def test_the_account_is_printed_and_says_what_to_look_at_even_if_the_command_fai
     def fail(*_: object) -> None:
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(command.Watch, "run", fail)
+    monkeypatch.setattr(command.HeapWatcher, "run", fail)
     with pytest.raises(RuntimeError, match="a fault of ours"):
         here("recv", f"{own_address()}:{PORT}")
     assert "nothing has arrived: look at the sender's address" in capfd.readouterr().out

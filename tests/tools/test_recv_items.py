@@ -142,22 +142,22 @@ def test_of_what_strangers_describe_and_send_only_so_much_is_shown_and_it_says_o
     taken = Items()
     alone, heap = arrived(group().get_heap("all", "none"), group().get_heap("all", "all"))
     assert taken.lines(alone) == []  # a heap of descriptors is no more than these
-    assert taken.take(heap) == ["described: 0x3300 samples, int8[6]", "… and 1 more"]
+    assert taken.read_descriptors(heap) == ["described: 0x3300 samples, int8[6]", "… and 1 more"]
     assert taken.lines(heap)[-1] == "    … and 1 more"
-    assert taken.take(heap) == []
+    assert taken.read_descriptors(heap) == []
     assert [row["name"] for row in taken.as_rows()] == ["samples", "timestamp"]
 
 
 def test_what_there_is_no_room_for_is_said_once():
     taken = Items(st.ItemGroup(max_memory=3000))
     (heap,) = arrived(group().get_heap("all", "all"))
-    assert taken.take(heap) == [
+    assert taken.read_descriptors(heap) == [
         "described: 0x3300 samples, int8[6]",
         "… and 1 more, left out: the warnings say why",
     ]
-    assert taken.take(heap) == []
+    assert taken.read_descriptors(heap) == []
     (changed,) = arrived(group(np.int16).get_heap("all", "all"))
-    assert taken.take(changed) == ["changed: 0x3300 samples, int16[6]"]
+    assert taken.read_descriptors(changed) == ["changed: 0x3300 samples, int16[6]"]
 
 
 def test_a_descriptor_that_is_wrong_spoils_no_other():
@@ -167,7 +167,7 @@ def test_a_descriptor_that_is_wrong_spoils_no_other():
     taken = Items()
     with st.ThreadPool() as pool, recv.Stream(pool) as stream:
         stream.add_buffer_reader(b"".join(ref_encode.encode_heap([wrong, right, long], 1, 1472)))
-        found = taken.take(stream.get())
+        found = taken.read_descriptors(stream.get())
     assert found[0].startswith("a descriptor that cannot be read, of 0x1000: ")
     assert found[1:] == [
         "described: 0x1001 right, u8",

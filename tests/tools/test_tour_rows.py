@@ -11,11 +11,11 @@ from spead_tutorial.tools.tour.rows import (
     Entry,
     arrivals_text,
     entries,
+    entries_table,
     headlines,
     notes,
     read_arrivals,
     spread,
-    table,
 )
 from support.tours import arrived, recorded
 
@@ -99,7 +99,9 @@ def test_a_chapter_that_failed_has_no_headline_no_gain_and_no_share():
     failed = entry(found, "tut_4_send_perf", "C")
     assert (failed.row.rate, failed.gain, failed.share) == (None, None, None)
     assert entry(found, "tut_4_send_constant", "C").gain is None
-    assert str(table(found, recording, brief=True)).count("✗ failed: counted 1, not <2>") == 1
+    assert (
+        str(entries_table(found, recording, brief=True)).count("✗ failed: counted 1, not <2>") == 1
+    )
 
 
 @pytest.mark.parametrize(("rounds", "name"), [(5, "range"), (6, "95 % interval")])
@@ -112,7 +114,7 @@ def test_a_few_rounds_have_a_range_and_more_an_interval(rounds, name):
 
 
 def heading(recording) -> str:
-    return str(table(entries(recording), recording, brief=True)).splitlines()[0]
+    return str(entries_table(entries(recording), recording, brief=True)).splitlines()[0]
 
 
 def test_a_table_without_bare_loops_has_no_column_for_their_share():
@@ -126,7 +128,7 @@ def test_a_table_without_bare_loops_has_no_column_for_their_share():
 
 def test_a_terminal_of_80_columns_has_room_for_the_table():
     recording = recorded(lambda case, number: 99.9e9)
-    lines = table(entries(recording), recording, brief=True).text(80).splitlines()
+    lines = entries_table(entries(recording), recording, brief=True).text(80).splitlines()
     assert max(map(len, lines)) <= 80
 
 

@@ -17,7 +17,7 @@ from spead_tutorial.results.units import size, thousands
 #: Inches: from one group of bars to the next, of the label above it, from bar to bar.
 GROUP, LABEL, _PITCH = 0.68, 0.22, 0.2
 #: The colour of a part of a whole, as the theme has it, and its hatch.
-PartLook: TypeAlias = tuple[str, str] | None
+PartStyle: TypeAlias = tuple[str, str] | None
 _BAR = 0.175
 
 
@@ -113,7 +113,7 @@ def draw_parts(
     y: float,
     height: float,
     parts: Mapping[str, float],
-    looks: Mapping[str, PartLook],
+    line_styles: Mapping[str, PartStyle],
     theme: Theme,
     written: Callable[[str, float], str],
     rims: bool = False,
@@ -121,33 +121,33 @@ def draw_parts(
     """Draw the parts of a whole as one bar; into each is `written` what there is room for."""
     left = 0.0
     for part, width in parts.items():
-        look = part_look(looks[part], theme)
-        axis.barh(y, width, height, left, **look)
-        if rims and looks[part]:
+        style = part_style(line_styles[part], theme)
+        axis.barh(y, width, height, left, **style)
+        if rims and line_styles[part]:
             ends = [y - height / 2, y + height / 2]
             axis.plot([left] * 2, ends, color=theme.background, linewidth=0.8)
         if words := written(part, width):
-            box = {"facecolor": look["facecolor"], "edgecolor": "none", "pad": 0.8}
+            box = {"facecolor": style["facecolor"], "edgecolor": "none", "pad": 0.8}
             middle: dict[str, Any] = {"ha": "center", "va": "center_baseline", "bbox": box}
             colour = theme.background
             axis.text(left + width / 2, y, words, fontsize=FAINT, color=colour, **middle)
         left += width
 
 
-def part_look(look: PartLook, theme: Theme) -> dict[str, Any]:
+def part_style(style: PartStyle, theme: Theme) -> dict[str, Any]:
     """Return how a part is filled; a thread that does nothing is but an outline."""
-    if look is None:
+    if style is None:
         return {"facecolor": "none", "edgecolor": theme.faint, "linewidth": 0.8}
-    colour, hatch = look
+    colour, hatch = style
     filled = {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
     return {**filled, "linewidth": 0}
 
 
-def part_legend(looks: Mapping[str, PartLook], theme: Theme) -> list[Artist]:
+def part_legend(line_styles: Mapping[str, PartStyle], theme: Theme) -> list[Artist]:
     """Return what says which part is which."""
     from matplotlib.patches import Patch
 
-    return [Patch(label=part, **part_look(look, theme)) for part, look in looks.items()]
+    return [Patch(label=part, **part_style(style, theme)) for part, style in line_styles.items()]
 
 
 def language_legend(theme: Theme) -> list[Artist]:

@@ -11,7 +11,7 @@ from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.facts import Point, Value, ends, rate
 from spead_tutorial.results.plots.render import Artist, Axes, Line, mark, say, where_on_x
 from spead_tutorial.results.plots.sheet import FAINT, name_panel, write
-from spead_tutorial.results.plots.theme import Look, Theme, role_of
+from spead_tutorial.results.plots.theme import LineStyle, Theme, role_of
 from spead_tutorial.results.units import gigabits, megabytes, size, thousands
 
 #: What a panel of rates is called, what a caption says of its dots, and an axis of sizes;
@@ -82,19 +82,19 @@ def rate_panel(
 def draw_curve(
     axis: Axes,
     points: Mapping[int, Point],
-    look: Look,
+    style: LineStyle,
     theme: Theme,
     value: Value = rate,
     line: Line | None = None,
-    places: Mapping[int, float] | None = None,
+    positions: Mapping[int, float] | None = None,
 ) -> None:
-    """Draw the points of a series, at `places` on x or by size; without a median, it is broken."""
-    where = places or {x: float(x) for x in points}
+    """Draw a series, at `positions` on x or by size; without a median, it is broken."""
+    positions = positions or {x: float(x) for x in points}
     for x, point in points.items():
         values = list(point.values(value).values())
-        draw_dots(axis, [where[x]] * len(values), values, look)
+        draw_dots(axis, [positions[x]] * len(values), values, style)
     estimates = {x: point.estimate(value) for x, point in points.items()}
-    _draw_estimates(axis, estimates, look, theme, line, where)
+    _draw_estimates(axis, estimates, style, theme, line, positions)
     for x, point in points.items():
         if line is not None and point.failed:
             at = where_on_x(dataclasses.asdict(line), x)
@@ -105,65 +105,65 @@ def draw_lines(
     axis: Axes,
     found: Mapping[Series, Mapping[int, Point]],
     names: Mapping[Series, str],
-    looks: Mapping[Series, Look],
+    line_styles: Mapping[Series, LineStyle],
     theme: Theme,
 ) -> None:
     """Draw lines over the size of heaps, what the picture is about on top, and what failed."""
-    for series in reversed(list(looks)):
+    for series in reversed(list(line_styles)):
         key = next(iter(found[series].values())).key
         line = Line(names[series], role_of(series), key=key)
-        draw_curve(axis, found[series], looks[series], theme, line=line)
-    draw_failures(axis, found, looks)
+        draw_curve(axis, found[series], line_styles[series], theme, line=line)
+    draw_failures(axis, found, line_styles)
 
 
-def draw_dots(axis: Axes, xs: Sequence[float], ys: Sequence[float], look: Look) -> None:
+def draw_dots(axis: Axes, xs: Sequence[float], ys: Sequence[float], style: LineStyle) -> None:
     """Draw a small pale mark for each sample."""
-    pale: dict[str, Any] = {"color": look.colour, "markeredgewidth": 0, "alpha": 0.35}
-    axis.plot(xs, ys, linestyle="", marker=look.marker, markersize=3, **pale)
+    pale: dict[str, Any] = {"color": style.colour, "markeredgewidth": 0, "alpha": 0.35}
+    axis.plot(xs, ys, linestyle="", marker=style.marker, markersize=3, **pale)
 
 
 def _draw_estimates(
     axis: Axes,
     estimates: Mapping[int, Estimate | None],
-    look: Look,
+    style: LineStyle,
     theme: Theme,
     line: Line | None,
-    where: Mapping[int, float],
+    positions: Mapping[int, float],
 ) -> None:
     """Draw a line of medians and a band of their intervals."""
-    xs = [where[x] for x in estimates]
+    xs = [positions[x] for x in estimates]
     nothing = Estimate(math.nan, math.nan, math.nan, 0)
     known = [estimate or nothing for estimate in estimates.values()]
     low, middle, high = (
         [getattr(estimate, end) for estimate in known] for end in ("low", "median", "high")
     )
-    axis.fill_between(xs, low, high, color=look.colour, alpha=0.2, linewidth=0)
-    axis.plot(xs, middle, zorder=3, **look.line(theme))
+    axis.fill_between(xs, low, high, color=style.colour, alpha=0.2, linewidth=0)
+    axis.plot(xs, middle, zorder=3, **style.line(theme))
     for x, estimate in estimates.items():
         if line is not None and estimate is not None:
-            mark(axis, where[x], estimate.median, line, x, estimate)
+            mark(axis, positions[x], estimate.median, line, x, estimate)
 
 
 def draw_failures(
     axis: Axes,
     found: Mapping[Series, Mapping[int, Point]],
-    looks: Mapping[Series, Look],
-    places: Mapping[int, float] | None = None,
+    line_styles: Mapping[Series, LineStyle],
+    positions: Mapping[int, float] | None = None,
 ) -> None:
     """Draw a cross for each point of a line that failed, at the bottom of a panel, and say so."""
     from matplotlib.transforms import ScaledTranslation
 
-    failed: dict[float, list[Look]] = {}
-    for series, look in looks.items():
+    failed: dict[float, list[LineStyle]] = {}
+    for series, style in line_styles.items():
         for n, point in found[series].items():
             if point.failed:
-                failed.setdefault(places[n] if places else n, []).append(look)
+                failed.setdefault(positions[n] if positions else n, []).append(style)
     for x, crosses in failed.items():
-        for level, look in enumerate(crosses):
+        for level, style in enumerate(crosses):
             up = ScaledTranslation(0, (6 + 10 * level) / 72, axis.figure.dpi_scale_trans)
             cross: dict[str, Any] = {"marker": "x", "markersize": 7, "markeredgewidth": 2}
             within = axis.get_xaxis_transform() + up
-            axis.plot([x], [0], transform=within, color=look.colour, zorder=5, **cross)
+            axis.plot([x], [0], transform=within, color=style.colour, zorder=5, **cross)
         above: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "zorder": 5}
         shift = (0, 4 + 10 * len(crosses))
         write(axis, "failed", (x, 0), shift, axis.get_xaxis_transform(), **above)
@@ -171,7 +171,7 @@ def draw_failures(
 
 def gain_panel(
     axis: Axes,
-    gains: Sequence[tuple[Mapping[int, Estimate | None], Look, Line | None]],
+    gains: Sequence[tuple[Mapping[int, Estimate | None], LineStyle, Line | None]],
     theme: Theme,
     name: str,
     scaled: Iterable[Mapping[int, Estimate | None]] = (),
@@ -186,8 +186,8 @@ def gain_panel(
     axis.set_yscale("log")
     scale_gains(axis.yaxis, ends(known), most_marks=most_marks)
     axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
-    for estimates, look, line in gains:
-        _draw_estimates(axis, estimates, look, theme, line, {x: float(x) for x in estimates})
+    for estimates, style, line in gains:
+        _draw_estimates(axis, estimates, style, theme, line, {x: float(x) for x in estimates})
     name_panel(axis, name)
 
 
@@ -207,13 +207,14 @@ def scale_gains(
 
 
 def curve_legend(
-    labels: Mapping[Series, str], looks: Mapping[Series, Look], theme: Theme
+    labels: Mapping[Series, str], line_styles: Mapping[Series, LineStyle], theme: Theme
 ) -> list[Artist]:
     """Return what says which line is which."""
     from matplotlib.lines import Line2D
 
     return [
-        Line2D([], [], label=labels[series], **look.line(theme)) for series, look in looks.items()
+        Line2D([], [], label=labels[series], **style.line(theme))
+        for series, style in line_styles.items()
     ]
 
 

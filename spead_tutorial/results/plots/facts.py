@@ -157,7 +157,7 @@ def bare_name(variant: str) -> str:
 NO_DIFFERENCE = "no difference found"
 
 
-def told(gain: Estimate) -> str:
+def gain_text(gain: Estimate) -> str:
     """Say how many times as fast something became."""
     return times(gain.median) if differs(gain) else NO_DIFFERENCE
 
@@ -167,7 +167,7 @@ def gained(gains: Mapping[str, Estimate | None]) -> str:
     owners: dict[str, list[str]] = {}
     for owner, gain in gains.items():
         if gain is not None:
-            owners.setdefault(told(gain), []).append(NAMES.get(owner, owner))
+            owners.setdefault(gain_text(gain), []).append(NAMES.get(owner, owner))
     if owners.keys() <= {NO_DIFFERENCE}:
         return NO_DIFFERENCE if owners else "not known"
     return ", ".join(f"{words} ({', '.join(names)})" for words, names in owners.items())
@@ -222,7 +222,7 @@ def caption(recording: Recording, shown: str = _BARS, of: Collection[Series] | N
     has_peer = any(sample.implementation.startswith(_PEER) for sample in recording.samples)
     rest = [
         *each(lambda header: f"Linux {header.machine.get('kernel')}"),
-        f"sent to: {_places(recording)}{_exceptions(recording)}",
+        f"sent to: {_destinations(recording)}{_exceptions(recording)}",
         *each(lambda header: f"governor {header.machine.get('governor') or 'unknown'}"),
         *each(_software),
         *(each(_peer) if has_peer else []),
@@ -265,7 +265,7 @@ def _peer(header: Header) -> str | None:
     return (version := header.versions.get(_PEER)) and f"{_PEER} {version}"
 
 
-def _places(recording: Recording) -> str:
+def _destinations(recording: Recording) -> str:
     labs = (header.lab for header in recording.headers)
     return " or ".join(dict.fromkeys(f"{lab.get('kind')}, MTU {lab.get('mtu')}" for lab in labs))
 

@@ -34,7 +34,7 @@ _ALIKE = "no difference"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Step:
+class Rung:
     """A chapter's program in its languages, or something that is only there to compare."""
 
     title: str  # what is written before it
@@ -44,30 +44,30 @@ class Step:
     gains: Mapping[str, Estimate | None] = dataclasses.field(default_factory=dict)
 
 
-def draw_steps(
+def draw_rungs(
     theme: Theme,
     words: tuple[str, str],
     foot: str,
-    panels: Mapping[str, Sequence[Step]],
+    panels: Mapping[str, Sequence[Rung]],
     label: str,
     is_bound: Callable[[facts.Point], bool] = lambda point: False,
 ) -> Sheet:
     """Draw a panel of bars for each setting, by its name, all on one scale, below two titles."""
-    roles = {role for steps in panels.values() for step in steps for role in step.points}
+    roles = {role for rungs in panels.values() for rung in rungs for role in rung.points}
     languages = [language for language in LANGUAGES if language in roles]
     inches = _LANE * max(2, len(languages)) + _APART  # two lines of words at least
     beside = min(_BESIDE, len(panels))
     named = list(panels.items())
     lines = [named[first : first + beside] for first in range(0, len(named), beside)]
-    places = [_places([steps for _, steps in line]) for line in lines]
-    rows = [(_LOWER_ROOM if n else _ROOM, inches * len(names)) for n, names in enumerate(places)]
+    names = [_shared_names([rungs for _, rungs in line]) for line in lines]
+    rows = [(_LOWER_ROOM if n else _ROOM, inches * len(some)) for n, some in enumerate(names)]
     sheet = Sheet(theme, words[0], rows, foot, subtitle=words[1])
     width = (WIDTH - _NAMES - _MARGIN - _GAP * (beside - 1)) / beside
     points = [
-        point for steps in panels.values() for step in steps for point in step.points.values()
+        point for rungs in panels.values() for rung in rungs for point in rung.points.values()
     ]
     most = max(facts.ends(point.estimate() for point in points), default=0) or 1e4
-    for n, (name, steps) in enumerate(named):
+    for n, (name, rungs) in enumerate(named):
         row, column = divmod(n, beside)
         start = _NAMES + column * (width + _GAP)
         axis = sheet.axes(row, start, WIDTH - start - width)
@@ -75,41 +75,41 @@ def draw_steps(
         axis.locator_params(axis="x", nbins=4)
         axis.xaxis.set_major_formatter(lambda x, _: f"{x / 1e3:g}")
         axis.set_xlabel(label)
-        count_down(axis, inches * len(places[row]))
+        count_down(axis, inches * len(names[row]))
         write(axis, name, (0, 1), (0, 6), "axes fraction", fontsize=11)
         if not column:
-            _name_steps(axis, places[row], inches, theme)
+            _name_rungs(axis, names[row], inches, theme)
         unnamed = dict(NAMES)  # a language is named at its first bar
-        for step in steps:
-            y = places[row].index((step.title, step.note)) * inches + _LANE / 2
+        for rung in rungs:
+            y = names[row].index((rung.title, rung.note)) * inches + _LANE / 2
             lanes = {role: y + place * _LANE for place, role in enumerate(languages)}
-            said = {role: unnamed.pop(role, "") for role in step.points}
+            said = {role: unnamed.pop(role, "") for role in rung.points}
             middle = y + _LANE * (max(2, len(languages)) - 1) / 2
-            _draw_step(axis, step, lanes, middle, said, is_bound, theme)
+            _draw_rung(axis, rung, lanes, middle, said, is_bound, theme)
     return sheet
 
 
-def _places(panels: Sequence[Sequence[Step]]) -> list[tuple[str, str]]:
+def _shared_names(panels: Sequence[Sequence[Rung]]) -> list[tuple[str, str]]:
     """Return the names that panels in a line share: those of the longest first."""
     longest_first = sorted(panels, key=len, reverse=True)
-    return list(dict.fromkeys((step.title, step.note) for steps in longest_first for step in steps))
+    return list(dict.fromkeys((rung.title, rung.note) for rungs in longest_first for rung in rungs))
 
 
-def _name_steps(axis: Axes, names: Sequence[tuple[str, str]], inches: float, theme: Theme) -> None:
+def _name_rungs(axis: Axes, names: Sequence[tuple[str, str]], inches: float, theme: Theme) -> None:
     """Write on the left what the steps are: two lines of words at most."""
     for row, (title, note) in enumerate(names):
         folded = textwrap.wrap(" ".join(title.split()), _COLUMNS)
         lines = [(line, theme.text, 10) for line in folded]
         lines += [(line, theme.faint, FAINT) for line in [note] if note]
         for n, (line, colour, letters) in enumerate(lines[:2]):
-            look: dict[str, Any] = {"va": "center", "fontsize": letters, "color": colour}
+            style: dict[str, Any] = {"va": "center", "fontsize": letters, "color": colour}
             place, shift = (0, row * inches + (n + 0.5) * _LANE), ((_MARGIN - _NAMES) * 72, 0)
-            write(axis, line, place, shift, axis.get_yaxis_transform(), **look)
+            write(axis, line, place, shift, axis.get_yaxis_transform(), **style)
 
 
-def _draw_step(
+def _draw_rung(
     axis: Axes,
-    step: Step,
+    rung: Rung,
     lanes: Mapping[str, float],
     middle: float,
     said: Mapping[str, str],
@@ -117,11 +117,12 @@ def _draw_step(
     theme: Theme,
 ) -> None:
     """Draw the bars of a step at their lanes, or in the middle, and in them what is said."""
-    told: dict[str, tuple[float, float, float, str]] = {}
-    for role, point in step.points.items():
-        y, estimate, line = lanes.get(role, middle), point.estimate(), _line(step, role)
-        gain, at = step.gains.get(role), size(point.samples[0].heap_size)
-        words = [said[role], facts.told(gain).removesuffix(" found") if gain is not None else ""]
+    labels: dict[str, tuple[float, float, float, str]] = {}
+    for role, point in rung.points.items():
+        y, estimate, line = lanes.get(role, middle), point.estimate(), _line(rung, role)
+        gain, at = rung.gains.get(role), size(point.samples[0].heap_size)
+        gained = "" if gain is None else facts.gain_text(gain).removesuffix(" found")
+        words = [said[role], gained]
         if estimate is None:
             say(axis, line.name, f"{at} failed")
             axis.plot([0], [y], marker="x", markersize=6, color=theme.text, clip_on=False)
@@ -132,17 +133,17 @@ def _draw_step(
             say(axis, line.name, f"{at} is a lower bound")
             words.append("\N{GREATER-THAN OR EQUAL TO}")
         ends = (0.0, 0.0) if estimate is None else (estimate.low, estimate.high)
-        told[role] = (y, *ends, ", ".join(filter(None, words)))
-    for role, gain in step.gains.items():
+        labels[role] = (y, *ends, ", ".join(filter(None, words)))
+    for role, gain in rung.gains.items():
         if gain is not None:
-            at, name = size(step.points[role].samples[0].heap_size), _line(step, role).name
-            say(axis, f"{name}, gain over the step before", f"{at} {facts.told(gain)}")
-    if len(told) > 1 and {words for *_, words in told.values()} == {_ALIKE}:
-        low = min(words[1] for words in told.values())
-        high = max(words[2] for words in told.values())
-        told = {"": (middle, low, high, _ALIKE.replace(" ", "\n"))}
-    for y, low, high, one_said in told.values():
-        _write(axis, y, low, high, one_said, theme)
+            at, name = size(rung.points[role].samples[0].heap_size), _line(rung, role).name
+            say(axis, f"{name}, gain over the step before", f"{at} {facts.gain_text(gain)}")
+    if len(labels) > 1 and {words for *_, words in labels.values()} == {_ALIKE}:
+        low = min(low for _, low, _, _ in labels.values())
+        high = max(high for _, _, high, _ in labels.values())
+        labels = {"": (middle, low, high, _ALIKE.replace(" ", "\n"))}
+    for y, low, high, text in labels.values():
+        _write(axis, y, low, high, text, theme)
 
 
 def _write(axis: Axes, y: float, low: float, high: float, words: str, theme: Theme) -> None:
@@ -150,22 +151,22 @@ def _write(axis: Axes, y: float, low: float, high: float, words: str, theme: The
     right = axis.get_xlim()[1]
     inches = axis.get_position().width * WIDTH / right
     needed = _LETTER * max(map(len, words.splitlines()), default=0) + _MARGIN
-    look: dict[str, Any] = {"va": "center_baseline", "color": theme.text, "zorder": 4}
+    style: dict[str, Any] = {"va": "center_baseline", "color": theme.text, "zorder": 4}
     if (right - high) * inches > needed:
-        end, shift, look["ha"] = high, 6, "left"
+        end, shift, style["ha"] = high, 6, "left"
     elif low * inches > needed:
-        end, shift, look["ha"] = low, -6, "right"
+        end, shift, style["ha"] = low, -6, "right"
     else:
-        look["bbox"] = {"facecolor": theme.background, "alpha": 0.8, "pad": 0.5, "linewidth": 0}
+        style["bbox"] = {"facecolor": theme.background, "alpha": 0.8, "pad": 0.5, "linewidth": 0}
         is_low = right - high > 1.2 * low  # there is less of it behind than before
-        end, shift, look["ha"] = (right, 0, "right") if is_low else (0, 3, "left")
-    write(axis, words, (end, y), (shift, 0), fontsize=FAINT, **look)
+        end, shift, style["ha"] = (right, 0, "right") if is_low else (0, 3, "left")
+    write(axis, words, (end, y), (shift, 0), fontsize=FAINT, **style)
 
 
-def _line(step: Step, role: str) -> Line:
+def _line(rung: Rung, role: str) -> Line:
     """Return what the points of a bar have in common with those of other sizes."""
-    who, row = _WHO[role], " ".join(f"{step.title} {step.note}".split())
-    return Line(f"{row}, {who}" if role in NAMES else row, role, step.points[role].key)
+    who, row = _WHO[role], " ".join(f"{rung.title} {rung.note}".split())
+    return Line(f"{row}, {who}" if role in NAMES else row, role, rung.points[role].key)
 
 
 def _draw_bar(
@@ -189,7 +190,7 @@ _PEER = "spead2-source"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Rung(Step):
+class _Compared(Rung):
     """A chapter's program in its languages, or something to compare, at a size of heaps."""
 
     chapter: Chapter | None = None
@@ -212,10 +213,13 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
         raise ValueError("the recording has no sample of the chapters: spead-tutorial tour")
     found = facts.points(recording.samples)
     panels = {
-        x: [*_rungs([sample for sample in ours if sample.heap_size == x]), *_beside(found, x)]
+        x: [
+            *_rungs([sample for sample in ours if sample.heap_size == x]),
+            *_best_of_others(found, x),
+        ]
         for x in sorted({sample.heap_size for sample in ours}, reverse=True)
     }
-    sheet = draw_steps(
+    sheet = draw_rungs(
         theme,
         (_title(panels), "At each bar: how many times as fast as the step before"),
         facts.caption(recording, "median of {rounds} rounds, line: {spread}"),
@@ -225,7 +229,7 @@ def ladder(recording: Recording, theme: Theme) -> Drawn:
     return sheet.drawn("Bars: the rate of each chapter's program in MB/s, by the size of heaps.")
 
 
-def _title(panels: Mapping[int, Sequence[_Rung]]) -> str:
+def _title(panels: Mapping[int, Sequence[_Compared]]) -> str:
     """Say of the largest heaps how many times as fast the last chapter is as the first."""
     heap_size, rungs = next(iter(panels.items()))
     by_number = {rung.chapter.number: rung for rung in rungs if rung.is_chained and rung.chapter}
@@ -236,24 +240,24 @@ def _title(panels: Mapping[int, Sequence[_Rung]]) -> str:
     return f"{size(heap_size)} heaps, chapter {first} to {last}: {facts.gained(gains)}"
 
 
-def _rungs(samples: Sequence[Sample]) -> list[_Rung]:
+def _rungs(samples: Sequence[Sample]) -> list[_Compared]:
     """Return the rungs of a panel, chapter by chapter, from constant samples on."""
-    by_step: dict[tuple[str, bool], dict[str, list[Sample]]] = {}
+    by_program: dict[tuple[str, bool], dict[str, list[Sample]]] = {}
     for sample in samples:
-        languages = by_step.setdefault((sample.program, sample.random), {})
+        languages = by_program.setdefault((sample.program, sample.random), {})
         languages.setdefault(sample.language, []).append(sample)
     rungs = {
-        (_place(chapter), program, not with_random): _Rung(
+        (_taught_order(chapter), program, not with_random): _Compared(
             f"{chapter.number}  {chapter.title}"
             + ", random" * (with_random and "r" in chapter.accepted),
             "",
             {name: facts.Point(tuple(languages[name])) for name in LANGUAGES if name in languages},
             chapter=chapter,
         )
-        for (program, with_random), languages in by_step.items()
+        for (program, with_random), languages in by_program.items()
         for chapter in (find_chapter(program),)
     }
-    first = _place(find_chapter(_FIRST))
+    first = _taught_order(find_chapter(_FIRST))
     constant = [place for place in rungs if place[0] >= first and place[2]]
     some = [rungs[place] for place in sorted(constant or rungs)]
     before = {
@@ -265,12 +269,14 @@ def _rungs(samples: Sequence[Sample]) -> list[_Rung]:
     ]
 
 
-def _place(chapter: Chapter) -> tuple[int, int]:
+def _taught_order(chapter: Chapter) -> tuple[int, int]:
     """Return where a program is: by its chapter's number, and those of a chapter as taught."""
     return chapter.number, _TAUGHT.index(chapter.name) if chapter.name in _TAUGHT else -1
 
 
-def _beside(found: Mapping[Series, Mapping[int, facts.Point]], heap_size: int) -> list[_Rung]:
+def _best_of_others(
+    found: Mapping[Series, Mapping[int, facts.Point]], heap_size: int
+) -> list[_Compared]:
     """Return what the chapters are to be compared with: the peer at its best, and the best loop."""
     there = {series: known[heap_size] for series, known in found.items() if heap_size in known}
     peers = [series for series in there if series.implementation == _PEER]
@@ -279,11 +285,11 @@ def _beside(found: Mapping[Series, Mapping[int, facts.Point]], heap_size: int) -
         for series in sorted(peers, key=lambda series: there[series].median)
     }
     rungs = [
-        _Rung(f"spead2 in {NAMES[language]}", "its best chapter", {"spead2": point})
+        _Compared(f"spead2 in {NAMES[language]}", "its best chapter", {"spead2": point})
         for language, point in best.items()
     ]
     bare = {series: point for series, point in there.items() if facts.is_bare(series)}
     if bare:
         series = max(bare, key=lambda series: bare[series].median)
-        rungs.append(_Rung("bare system calls", series.variant, {"limit": bare[series]}))
+        rungs.append(_Compared("bare system calls", series.variant, {"limit": bare[series]}))
     return rungs

@@ -12,7 +12,7 @@ from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import bars, curves, facts
 from spead_tutorial.results.plots.render import TIMES, Axes, Drawn, Line, say
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, name_panel
-from spead_tutorial.results.plots.theme import NAMES, Theme, looks, role_of
+from spead_tutorial.results.plots.theme import NAMES, Theme, line_styles, role_of
 from spead_tutorial.results.units import number, size, times
 
 #: Programs, and the sweep that runs them.
@@ -34,10 +34,12 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
     """Draw rates, page faults and gains against the size of heaps, with the machine's caches."""
     known = facts.points(recording.samples)
     facts.require(known, _LINES, _SWEEP)
-    look = {series: look for series, look in looks(_LINES, theme).items() if series in known}
+    style = {
+        series: style for series, style in line_styles(_LINES, theme).items() if series in known
+    }
     gains = {
         series: by_size
-        for series in look
+        for series in style
         if series.program == _AFTER
         and (by_size := facts.gains(known.get(_before(series), {}), known[series]))
     }
@@ -48,24 +50,24 @@ def memory(recording: Recording, theme: Theme) -> Drawn:
         _ROWS if gains else _ROWS[:2],
         facts.caption(recording, curves.SHOWN),
         subtitle="New memory for every heap, and memory used again",
-        legend=curves.curve_legend(_LINES, look, theme),
+        legend=curves.curve_legend(_LINES, style, theme),
     )
     axes = [sheet.axes(row, *curves.SIDES) for row in range(2 + bool(gains))]
-    _scale(axes, sorted({x for series in look for x in known[series]}), recording, theme)
-    for series, lines in ((series, known[series]) for series in look):
+    _scale(axes, sorted({x for series in style for x in known[series]}), recording, theme)
+    for series, lines in ((series, known[series]) for series in style):
         line = Line(_LINES[series], role_of(series), key=next(iter(lines.values())).key)
-        curves.draw_curve(axes[0], lines, look[series], theme, line=line)
-        curves.draw_curve(axes[1], lines, look[series], theme, _drawn_faults)
+        curves.draw_curve(axes[0], lines, style[series], theme, line=line)
+        curves.draw_curve(axes[1], lines, style[series], theme, _drawn_faults)
         for x, point in lines.items():
             if (count := point.estimate(facts.faults)) is not None:
                 words = f"{size(x)} {number(count.median)}"
                 say(axes[1], f"{line.name}, page faults a heap", words)
     axes[1].set_ylim(_FEWEST_FAULTS / 1.7, max(1.0, axes[1].get_ylim()[1]))
     for axis in axes[:2]:
-        curves.draw_failures(axis, known, look)
+        curves.draw_failures(axis, known, style)
     if gains:
         drawn = [
-            (by_size, look[series], Line(f"{_LINES[series]}, gain", role_of(series), unit=TIMES))
+            (by_size, style[series], Line(f"{_LINES[series]}, gain", role_of(series), unit=TIMES))
             for series, by_size in gains.items()
         ]
         curves.gain_panel(axes[2], drawn, theme, "gain: times as fast as with new memory")
@@ -109,10 +111,10 @@ def _caches(recording: Recording, sizes: Sequence[int]) -> Mapping[str, int]:
 # ---- Why new memory is slow, one cause at a time ----
 
 #: What a group of bars is of: a program, and its variant.
-Kind: TypeAlias = tuple[str, str]
+Source: TypeAlias = tuple[str, str]
 #: The ways to get memory at a size of heaps; of each the points by language, or the gains.
-Ways: TypeAlias = Mapping[Kind, Mapping[str, facts.Point]]
-Gains: TypeAlias = Mapping[Kind, Mapping[str, Estimate | None]]
+Ways: TypeAlias = Mapping[Source, Mapping[str, facts.Point]]
+Gains: TypeAlias = Mapping[Source, Mapping[str, Estimate | None]]
 
 _TITLE = "{size} heaps: memory kept {kept}; used again {again}"
 _NEW, _KEPT, _AGAIN = (_BEFORE, ""), (_BEFORE, "memory kept"), (_AFTER, "")
@@ -136,8 +138,8 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
     height = bars.GROUP * len(found[large])
     slots = {
         name: facts.gained(by_language)
-        for name, kind in (("kept", _KEPT), ("again", _AGAIN))
-        if (by_language := gains[large].get(kind))
+        for name, source in (("kept", _KEPT), ("again", _AGAIN))
+        if (by_language := gains[large].get(source))
     }
     sheet = Sheet(
         theme,
@@ -157,11 +159,11 @@ def causes(recording: Recording, theme: Theme) -> Drawn:
 def _found(recording: Recording) -> Mapping[int, Ways]:
     """Return the sizes that have variants; without any, all that there are."""
     known = facts.points(recording.samples)
-    found: dict[int, dict[Kind, dict[str, facts.Point]]] = {}
-    for kind in _WAYS:
+    found: dict[int, dict[Source, dict[str, facts.Point]]] = {}
+    for source in _WAYS:
         for language in MEASURED:
-            for n, point in known.get(Series(OURS, language, *kind), {}).items():
-                found.setdefault(n, {}).setdefault(kind, {})[language] = point
+            for n, point in known.get(Series(OURS, language, *source), {}).items():
+                found.setdefault(n, {}).setdefault(source, {})[language] = point
     if not found:
         facts.require({}, [Series(OURS, "python", _BEFORE)], _SWEEP)
     with_variants = {n for n, ways in found.items() if any(variant for _, variant in ways)}
@@ -171,7 +173,7 @@ def _found(recording: Recording) -> Mapping[int, Ways]:
 def _gains(ways: Ways) -> Gains:
     """Return how many times as fast each language became over new memory, in each other way."""
     new = ways.get(_NEW, {})
-    return {kind: facts.gain_each(new, some) for kind, some in ways.items() if kind != _NEW}
+    return {source: facts.gain_each(new, some) for source, some in ways.items() if source != _NEW}
 
 
 def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) -> None:
@@ -186,16 +188,16 @@ def _draw_bars(sheet: Sheet, ways: Ways, gains: Gains, n: int, height: float) ->
     rates.set_title(f"Heaps of {size(n)}", loc="left", fontsize=11)
     bars.write_beside(counts, -0.26, "times as fast\nas new memory", right)
     brackets = False
-    for index, (kind, some) in enumerate(ways.items()):
-        y, name = index * bars.GROUP, _WAYS[kind][0]
-        bars.label_group(rates, y, *_WAYS[kind], theme)
+    for index, (source, some) in enumerate(ways.items()):
+        y, name = index * bars.GROUP, _WAYS[source][0]
+        bars.label_group(rates, y, *_WAYS[source], theme)
         for language, point in some.items():
             lane = bars.lanes(y)[language]
             line = bars.line_of(name, language, point)
             bars.draw_bar(rates, lane, point, language, theme, line)
             line = Line(line.name, language, unit="page faults a heap")
             bars.draw_bar(counts, lane, point, language, theme, line, facts.faults, number)
-            if (gain := gains.get(kind, {}).get(language)) is not None:
+            if (gain := gains.get(source, {}).get(language)) is not None:
                 words = times(gain.median) if differs(gain) else f"({times(gain.median)})"
                 bars.write_beside(counts, lane, words, right)
                 say(counts, f"{line.name}, gain", f"{size(n)} {words}")

@@ -9,7 +9,7 @@ from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
 from spead_tutorial.results.plots.render import PACKET, Drawn, Line
 from spead_tutorial.results.plots.sheet import FAINT, Sheet
-from spead_tutorial.results.plots.theme import NAMES, Theme, looks, role_of
+from spead_tutorial.results.plots.theme import NAMES, Theme, line_styles, role_of
 
 _CHAPTER = find_chapter("6")
 _OURS = {Series(OURS, language, _CHAPTER.name): NAMES[language] for language in MEASURED}
@@ -26,8 +26,11 @@ _Found = Mapping[Series, Mapping[int, facts.Point]]
 def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
     """Draw chapter 6's rate over the size of packets, with a line where the MTU parts them."""
     found = _found(recording)
-    look, sizes = looks(found, theme), sorted({x for points in found.values() for x in points})
-    places = {x: float(place) for place, x in enumerate(sizes)}
+    style, sizes = (
+        line_styles(found, theme),
+        sorted({x for points in found.values() for x in points}),
+    )
+    positions = {x: float(place) for place, x in enumerate(sizes)}
     mtu = _mtu(recording)
     cut = [x for x in sizes if mtu is not None and x > mtu - _IP_AND_UDP]
     title, subtitle = _words(found, cut[0] if cut else None)
@@ -37,25 +40,25 @@ def packet_sizes(recording: Recording, theme: Theme) -> Drawn:
         [(_ROOM, _HEIGHT)],
         facts.caption(recording, curves.SHOWN),
         subtitle=subtitle,
-        legend=curves.curve_legend(_ALL, look, theme),
+        legend=curves.curve_legend(_ALL, style, theme),
         columns=3,
     )
     axis = sheet.axes(0, *curves.SIDES)
     curves.rate_panel(axis, theme, facts.top(recording), lines=True)
     axis.set_xlim(-0.5, len(sizes) - 0.5)
-    axis.set_xticks([*places.values()], [f"{x}" for x in sizes], fontsize=FAINT)
+    axis.set_xticks([*positions.values()], [f"{x}" for x in sizes], fontsize=FAINT)
     axis.set_xlabel("size of a packet in bytes, in equal steps")
     axis.grid()
     axis.set_axisbelow(True)
     if cut and cut != sizes:
-        curves.name_line(axis, places[cut[0]] - 0.5, f"MTU {mtu}", theme)
-        middle = (places[cut[0]] + places[cut[-1]]) / 2
+        curves.name_line(axis, positions[cut[0]] - 0.5, f"MTU {mtu}", theme)
+        middle = (positions[cut[0]] + positions[cut[-1]]) / 2
         within = axis.get_xaxis_transform()
         axis.text(middle, 0.7, "in\nfragments", ha="center", fontsize=FAINT, transform=within)
     for series, points in found.items():
         line = Line(_ALL[series], role_of(series), over=PACKET)
-        curves.draw_curve(axis, points, look[series], theme, line=line, places=places)
-    curves.draw_failures(axis, found, look, places)
+        curves.draw_curve(axis, points, style[series], theme, line=line, positions=positions)
+    curves.draw_failures(axis, found, style, positions)
     return sheet.drawn("Lines: the rate in MB/s against the size of a packet.")
 
 

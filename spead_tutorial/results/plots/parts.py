@@ -11,7 +11,7 @@ from spead_tutorial.measure.records import OURS, Received, Recording, Series, jo
 from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.bars import (
     LABEL,
-    PartLook,
+    PartStyle,
     draw_parts,
     label_group,
     part_legend,
@@ -22,14 +22,14 @@ from spead_tutorial.results.plots.theme import NAMES, WIDTH, Theme
 from spead_tutorial.results.units import number, percent, size
 
 #: The work of a heap: its parts, and how they are drawn.
-_GROUPS: Mapping[str, tuple[tuple[str, ...], PartLook]] = {
+_GROUPS: Mapping[str, tuple[tuple[str, ...], PartStyle]] = {
     "samples": (("fill",), ("preparing", "")),
     "program, stream": (("program", "queue", "packetizing", "completion"), ("python", "")),
     "kernel": (("copy", "system call", "buffers", "stack"), ("c", "")),
     "locks, waking": (("lock", "wake-up", "looking", OTHER), ("limit", "")),
     "not running": ((), None),
 }
-_LOOKS = {name: look for name, (_, look) in _GROUPS.items()}
+_STYLES = {name: style for name, (_, style) in _GROUPS.items()}
 _KERNEL, _IDLE = "kernel", "not running"
 #: Inches: beside the panels, between and above them; from bar to bar, of one, between programs.
 _NAMES, _RIGHT, _BETWEEN = 1.65, 0.2, 0.25
@@ -42,7 +42,7 @@ def where(recording: Recording, theme: Theme) -> Drawn:
     """Draw what part of the time from heap to heap each thread spends on which kind of work."""
     found = split_times(recording)
     sizes = sorted({kind.heap_size for kind in found})
-    rows = sorted({(kind.program, kind.language) for kind in found}, key=_place)
+    rows = sorted({(kind.program, kind.language) for kind in found}, key=_chapter_order)
     threads = {row: max(len(found.get(Kind(n, *row), ())) for n in sizes) for row in rows}
     height = sum(_PITCH * count + _GAP for count in threads.values())
     kernel = [max(_work(thread)[_KERNEL] for thread in some) for some in found.values()]
@@ -53,7 +53,7 @@ def where(recording: Recording, theme: Theme) -> Drawn:
         [(_ABOVE, height)],
         facts.caption(recording, "medians of {rounds} rounds"),
         subtitle="What each thread does in the time from one heap to the next",
-        legend=part_legend(_LOOKS, theme),
+        legend=part_legend(_STYLES, theme),
         columns=3,
     )
     for slot, n in zip(panels(len(sizes), (_NAMES, _RIGHT), _BETWEEN), sizes, strict=True):
@@ -81,7 +81,7 @@ def _work(thread: Thread) -> dict[str, float]:
     return shares | {_IDLE: thread.idle_ns / elapsed}
 
 
-def _place(row: tuple[str, str]) -> tuple[int, int]:
+def _chapter_order(row: tuple[str, str]) -> tuple[int, int]:
     """Return where a program is: by its chapter, each in Python first."""
     program, language = row
     return find_chapter(program).number, MEASURED.index(language)
@@ -107,7 +107,7 @@ def _draw_thread(axis: Axes, y: float, kind: Kind, thread: Thread, theme: Theme)
         words = percent(share)
         return words if part == _KERNEL and share * inches > _LETTER * len(words) else ""
 
-    draw_parts(axis, y, _BAR, shares, _LOOKS, theme, written, rims=True)
+    draw_parts(axis, y, _BAR, shares, _STYLES, theme, written, rims=True)
 
 
 # ---- What became of the packets ----

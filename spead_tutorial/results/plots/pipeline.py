@@ -26,8 +26,8 @@ _CALLED = {"": "free threads", "pinned": "a core each", "one core": "one core fo
 _ROW, _LANES, _SIDES, _GAP, _ROOM = 0.4, 0.17, (1.45, 0.15), 0.25, 0.36
 
 #: By kind and variant: what was sent in turns and overlapped in each language, and its gain.
-_Place = tuple[str, str]
-_Pairs = Mapping[_Place, Mapping[str, tuple[facts.Point, facts.Point]]]
+_Setting = tuple[str, str]
+_Pairs = Mapping[_Setting, Mapping[str, tuple[facts.Point, facts.Point]]]
 
 
 def pipeline(recording: Recording, theme: Theme) -> Drawn:
@@ -79,7 +79,7 @@ def _found(recording: Recording) -> _Pairs:
         series: sizes[max(sizes)] for series, sizes in facts.points(recording.samples).items()
     }
     variants = {sample.variant for sample in recording.samples}
-    found: dict[_Place, dict[str, tuple[facts.Point, facts.Point]]] = {}
+    found: dict[_Setting, dict[str, tuple[facts.Point, facts.Point]]] = {}
     for kind, (program, variant) in _KINDS.items():
         for where in sorted(variants):
             for language in MEASURED:
@@ -105,14 +105,14 @@ def _draw(
 ) -> None:
     """Draw a gain with its number; of one that failed, say so."""
     heap_size, name = point.samples[0].heap_size, f"{row}, {NAMES[language]}"
-    look: dict[str, Any] = {"va": "center_baseline", "fontsize": FAINT}
+    style: dict[str, Any] = {"va": "center_baseline", "fontsize": FAINT}
     if gain is None:
         say(axis, name, f"{size(heap_size)} failed")
-        write(axis, "failed: no rate", (1, y), (6, 0), **look)
+        write(axis, "failed: no rate", (1, y), (6, 0), **style)
         return
     mark(axis, gain.median, y, Line(f"{name}, gain", language, unit=TIMES), heap_size, gain)
     colour = theme.colours[language]
     axis.plot([gain.low, gain.high], [y, y], color=colour, linewidth=2)
     axis.plot([gain.median], [y], color=colour, marker=MARKERS[language], markersize=6)
     colour = theme.text if differs(gain) else theme.faint
-    write(axis, times(gain.median), (gain.high, y), (6, 0), color=colour, **look)
+    write(axis, times(gain.median), (gain.high, y), (6, 0), color=colour, **style)

@@ -11,10 +11,10 @@ from spead_tutorial.measure import search, stats
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import curves, facts
-from spead_tutorial.results.plots.ladder import Step, draw_steps
+from spead_tutorial.results.plots.ladder import Rung, draw_rungs
 from spead_tutorial.results.plots.render import PERCENT, RATE, Axes, Drawn, Line, mark, say
 from spead_tutorial.results.plots.sheet import Sheet, name_panel, panels
-from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_of
+from spead_tutorial.results.plots.theme import NAMES, LineStyle, Theme, line_styles, role_of
 from spead_tutorial.results.units import bytes_text, number, size, thousands
 
 #: The socket is filled while the receiver is stopped: what is timed is the receiver alone.
@@ -40,7 +40,7 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
     }
     shown = [series for series in _LINES if any(series in lines for lines in found.values())]
     facts.require(dict.fromkeys(shown), [_OURS], "receive")
-    look = looks(shown, theme)
+    style = line_styles(shown, theme)
     gains = {
         bytes_text(n): facts.gains(lines.get(_PEER, {}), lines.get(_OURS, {}))
         for n, lines in found.items()
@@ -51,18 +51,18 @@ def receiving(recording: Recording, theme: Theme) -> Drawn:
         [(_ROOM, _HEIGHT)],
         facts.caption(recording, curves.SHOWN),
         subtitle="Receivers that empty a full socket, by the size of packets",
-        legend=curves.curve_legend(_LINES, look, theme),
+        legend=curves.curve_legend(_LINES, style, theme),
     )
     every = [point for some in found.values() for line in some.values() for point in line.values()]
     sizes = sorted({x for some in found.values() for line in some.values() for x in line})
-    places = panels(len(found), curves.SIDES, _GAP)
-    for slot, (n, lines) in zip(places, found.items(), strict=True):
+    slots = panels(len(found), curves.SIDES, _GAP)
+    for slot, (n, lines) in zip(slots, found.items(), strict=True):
         axis, title = sheet.axes(0, *slot.sides), f"packets of {bytes_text(n)}"
         curves.size_axis(axis, sizes, curves.SIZE, _MOST_LABELS)
         name = title + ": MB/s" * slot.is_first
         ends = slot.is_first, slot.is_last
         curves.rate_panel(axis, theme, facts.highest(every), False, name, *ends)
-        there = {series: look[series] for series in shown if series in lines}
+        there = {series: style[series] for series in shown if series in lines}
         names = {series: f"{_LINES[series]}, {title}" for series in there}
         curves.draw_lines(axis, lines, names, there, theme)
     return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
@@ -92,7 +92,7 @@ def receivers_ladder(recording: Recording, theme: Theme) -> Drawn:
     ours = [Series(OURS, language, receiver.name) for receiver in CHAINED for language in MEASURED]
     there = dict.fromkeys(series for points in found.values() for series in points)
     facts.require(there, ours, "receive-lossless")
-    sheet = draw_steps(
+    sheet = draw_rungs(
         theme,
         (_gained(found), "At each bar: how many times as much as the chapter before"),
         facts.caption(
@@ -131,18 +131,18 @@ def _at_least(*points: facts.Point | None) -> str:
     return "\N{GREATER-THAN OR EQUAL TO} " if bound else ""
 
 
-def _rungs(points: Mapping[Series, facts.Point]) -> list[Step]:
+def _rungs(points: Mapping[Series, facts.Point]) -> list[Rung]:
     """Return the chapters, each with what it gained on the one before, and what is beside them."""
-    rungs: list[Step] = []
+    rungs: list[Rung] = []
     for receiver in RECEIVERS:
         there = _of(points, OURS, receiver.name)
         if there:
             before = rungs[-1].points if rungs else {}
             gains = facts.gain_each(before, there)
-            rungs.append(Step(f"{receiver.number}  {receiver.title}", "", there, gains))
+            rungs.append(Rung(f"{receiver.number}  {receiver.title}", "", there, gains))
     for title, note, implementation, languages in _BESIDE:
         if there := _of(points, implementation, "receive", languages):
-            rungs.append(Step(title, note, there))
+            rungs.append(Rung(title, note, there))
     return rungs
 
 
@@ -202,7 +202,7 @@ def loss(recording: Recording, theme: Theme) -> Drawn:
     facts.require(runs, ours, "receive-lossless")
     settled = search.settled(recording)
     best = _by_sizes(settled).get(_SIZES, {})
-    look = looks(runs, theme)
+    style = line_styles(runs, theme)
     said = [
         f"{_at_least(best[series])}{_rounded(known.median)} MB/s ({NAMES[series.language]})"
         for series in ours
@@ -220,7 +220,7 @@ def loss(recording: Recording, theme: Theme) -> Drawn:
             " without loss: median of {rounds} rounds and {spread}",
         ),
         subtitle=f"{heaps}: what a receiver loses",
-        legend=curves.curve_legend(_LOSING, look, theme),
+        legend=curves.curve_legend(_LOSING, style, theme),
     )
     axis = sheet.axes(0, *curves.SIDES)
     every = [sample for some in runs.values() for sample in some if _known(sample)]
@@ -229,7 +229,7 @@ def loss(recording: Recording, theme: Theme) -> Drawn:
     axis.set_ylim(-0.04 * most, 1.06 * most)
     for series in reversed(runs):
         found = best[series].estimate() if series in best else None
-        _draw_losses(axis, series, [*filter(_known, runs[series])], found, look[series], theme)
+        _draw_losses(axis, series, [*filter(_known, runs[series])], found, style[series], theme)
     words = "Lines: the share of packets that is lost, against the payload sent in MB/s."
     return sheet.drawn(words, last_first=True)
 
@@ -269,27 +269,27 @@ def _draw_losses(
     series: Series,
     runs: Sequence[Sample],
     found: Estimate | None,
-    look: Look,
+    style: LineStyle,
     theme: Theme,
 ) -> None:
     name, words = _LOSING[series], "failed: no rate"
     if not runs or found is None:
         axis.plot([], [])
         say(axis, name, words)
-        axis.annotate(words, (0.02, 0.5), xycoords="axes fraction", color=look.colour)
+        axis.annotate(words, (0.02, 0.5), xycoords="axes fraction", color=style.colour)
         return
-    curves.draw_dots(axis, [*map(_megabytes, runs)], [*map(_share, runs)], look)
+    curves.draw_dots(axis, [*map(_megabytes, runs)], [*map(_share, runs)], style)
     steps = {
         median(map(_megabytes, some)): stats.median([*map(_share, some)]) for some in _steps(runs)
     }
-    line = look.line(theme)
+    line = style.line(theme)
     shares = [share.median for share in steps.values()]
     axis.plot(list(steps), shares, **line | {"marker": "", "zorder": 3})
     lost = Line(name, role_of(series), unit=PERCENT, over=RATE)
     for x, share in steps.items():
         mark(axis, x, share.median, lost, x, share)
     ends = [found.low, found.high]
-    axis.plot(ends, [0, 0], color=look.colour, linewidth=5, alpha=0.4, solid_capstyle="butt")
+    axis.plot(ends, [0, 0], color=style.colour, linewidth=5, alpha=0.4, solid_capstyle="butt")
     axis.plot([found.median], [0], **line | {"markersize": 8.0, "zorder": 4})
     lossless = Line(f"{name}, without loss", role_of(series))
     mark(axis, found.median, 0, lossless, _SIZES[0], found)
@@ -300,4 +300,4 @@ def _steps(runs: Sequence[Sample]) -> list[list[Sample]]:
     steps: dict[int, list[Sample]] = {}
     for sample in runs:
         steps.setdefault(round(_PARTS * math.log2(_megabytes(sample))), []).append(sample)
-    return [steps[place] for place in sorted(steps)]
+    return [steps[slot] for slot in sorted(steps)]

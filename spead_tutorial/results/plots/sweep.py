@@ -11,7 +11,7 @@ from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
 from spead_tutorial.results.plots.render import TIMES, Axes, Drawn, Line
 from spead_tutorial.results.plots.sheet import Sheet, panels
-from spead_tutorial.results.plots.theme import NAMES, Look, Theme, looks, role_of
+from spead_tutorial.results.plots.theme import NAMES, LineStyle, Theme, line_styles, role_of
 from spead_tutorial.results.units import number
 
 _HEIGHT, _BESIDE_HEIGHT, _PAIR_HEIGHT, _GAIN_HEIGHT = 2.8, 1.8, 2.3, 1.05
@@ -86,28 +86,28 @@ class Sweep:
     def __call__(self, recording: Recording, theme: Theme) -> Drawn:
         """Draw it: the figure, its title, and its description in words and numbers."""
         lines = self._lines(recording)
-        look = looks(lines.labels, theme)
+        style = line_styles(lines.labels, theme)
         columns = lines.columns()
-        sheet = self._sheet(recording, lines, look, theme)
+        sheet = self._sheet(recording, lines, style, theme)
         most_labels = _MOST_LABELS // len(columns)
-        places, most = panels(len(columns), curves.SIDES, _GAP), self._most(recording)
+        slots, most = panels(len(columns), curves.SIDES, _GAP), self._most(recording)
         has_gains = self._has_gains(lines)
-        for place, (language, shown) in zip(places, columns.items(), strict=True):
-            axis = sheet.axes(0, *place.sides)
+        for slot, (language, shown) in zip(slots, columns.items(), strict=True):
+            axis = sheet.axes(0, *slot.sides)
             curves.size_axis(axis, lines.sizes, None if has_gains else curves.SIZE, most_labels)
-            unit = f": {self.rate}" if place.is_first else ""
+            unit = f": {self.rate}" if slot.is_first else ""
             name = NAMES[language] + unit if language else self.rate
-            ends = place.is_first, place.is_last
+            ends = slot.is_first, slot.is_last
             curves.rate_panel(axis, theme, most, False, name, *ends)
             shown = [series for series in shown if series not in self._hidden]
-            drawn = {series: look[series] for series in shown}
+            drawn = {series: style[series] for series in shown}
             curves.draw_lines(axis, lines.points, lines.labels, drawn, theme)
             if has_gains:
-                axis = sheet.axes(1, *place.sides)
+                axis = sheet.axes(1, *slot.sides)
                 curves.size_axis(axis, lines.sizes, curves.SIZE, most_labels)
-                name = f"gain: times as fast as {self.gained}" if place.is_first else ""
-                _draw_gains(axis, lines, look, language, name, theme)
-                axis.tick_params(axis="y", labelleft=place.is_first)
+                name = f"gain: times as fast as {self.gained}" if slot.is_first else ""
+                _draw_gains(axis, lines, style, language, name, theme)
+                axis.tick_params(axis="y", labelleft=slot.is_first)
         return sheet.drawn("Lines: the rate in MB/s against the size of a heap.", last_first=True)
 
     def gains(self, recording: Recording) -> dict[str, Gains]:
@@ -165,7 +165,7 @@ class Sweep:
         return _Lines(found, labels, compared if any(compared.values()) else {})
 
     def _sheet(
-        self, recording: Recording, lines: _Lines, look: Mapping[Series, Look], theme: Theme
+        self, recording: Recording, lines: _Lines, style: Mapping[Series, LineStyle], theme: Theme
     ) -> Sheet:
         """Make room for the panels, below what says what is what."""
         height = _BESIDE_HEIGHT if len(lines.columns()) > 1 else _HEIGHT
@@ -177,7 +177,7 @@ class Sweep:
             [(_ROOM, height)] + [(_GAIN_ROOM, _GAIN_HEIGHT)] * self._has_gains(lines),
             facts.caption(recording, curves.SHOWN, lines.labels),
             subtitle=subtitle,
-            legend=curves.curve_legend(lines.labels, look, theme),
+            legend=curves.curve_legend(lines.labels, style, theme),
             beside=other._words(other._lines(recording)) if other is not None else ("", ""),
         )
 
@@ -185,7 +185,7 @@ class Sweep:
 def _draw_gains(
     axis: Axes,
     lines: _Lines,
-    look: Mapping[Series, Look],
+    style: Mapping[Series, LineStyle],
     language: str,
     name: str,
     theme: Theme,
@@ -195,7 +195,7 @@ def _draw_gains(
     for (before, after), by_size in lines.gains.items():
         if after.language == language:
             words = f"{lines.labels[after]}, gain over {lines.labels[before]}"
-            shown.append((by_size, look[after], Line(words, role_of(after), unit=TIMES)))
+            shown.append((by_size, style[after], Line(words, role_of(after), unit=TIMES)))
     curves.gain_panel(axis, shown, theme, name, lines.gains.values(), _MOST_GAINS)
 
 

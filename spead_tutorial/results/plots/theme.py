@@ -104,7 +104,7 @@ def darkened(svg: bytes) -> bytes:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Look:
+class LineStyle:
     """How a line is drawn."""
 
     colour: str  # of all of it
@@ -126,15 +126,15 @@ class Look:
         }
 
 
-def looks(series: Iterable[Series], theme: Theme) -> dict[Series, Look]:
+def line_styles(series: Iterable[Series], theme: Theme) -> dict[Series, LineStyle]:
     """Choose how lines are drawn: further ones of a colour have hollow markers, other dashes."""
-    styles: dict[Series, Look] = {}
+    styles: dict[Series, LineStyle] = {}
     for line in series:
         role = role_of(line)
         colour = theme.colours[role]
-        before = sum(look.colour == colour for look in styles.values())
+        before = sum(style.colour == colour for style in styles.values())
         dashes = _MORE_DASHES[(before - 1) % len(_MORE_DASHES)] if before else _DASHES[role]
-        styles[line] = Look(colour, MARKERS[role], dashes, filled=not before)
+        styles[line] = LineStyle(colour, MARKERS[role], dashes, filled=not before)
     return styles
 
 

@@ -19,7 +19,7 @@ from spead_tutorial.measure.analysis import (
 from spead_tutorial.measure.records import Recording, Spacing, Timeline, joined
 from spead_tutorial.measure.stats import Estimate, differs, gain, median
 from spead_tutorial.results.plots import facts
-from spead_tutorial.results.plots.bars import part_look
+from spead_tutorial.results.plots.bars import part_style
 from spead_tutorial.results.plots.render import Artist, Axes, Drawn, say
 from spead_tutorial.results.plots.sheet import FAINT, Sheet, count_down, write
 from spead_tutorial.results.plots.theme import NAMES, WIDTH, Theme
@@ -31,7 +31,7 @@ _IN_TURNS, OVERLAPPED = "in turns", "overlapped"
 Group: TypeAlias = Sequence[Timeline]
 
 
-def way(run: Timeline | Spacing) -> str:
+def mode(run: Timeline | Spacing) -> str:
     """Return whether it was in turns or overlapped."""
     return OVERLAPPED if find_chapter(run.program).number >= 5 else _IN_TURNS
 
@@ -77,7 +77,7 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
     for row, run in enumerate(group):
         axis = sheet.axes(row, *_SIDES)
         _draw_block(axis, run, span, theme)
-        write(axis, way(run).capitalize(), (0, 1), (0, 2), "axes fraction", va="bottom")
+        write(axis, mode(run).capitalize(), (0, 1), (0, 2), "axes fraction", va="bottom")
         _say_block(axis, run, span)
         axis.tick_params(axis="x", labelbottom=run is group[-1])
     axis.set_xlabel("time in ms")
@@ -110,7 +110,7 @@ def _counted(run: Timeline) -> str:
 
 def title(run: Timeline) -> str:
     """Return what a timeline is of."""
-    return joined(_kind(run), way(run), run.variant)
+    return joined(_kind(run), mode(run), run.variant)
 
 
 def _span(group: Group) -> int:
@@ -145,7 +145,7 @@ def _title(group: Group) -> str:
     """Say how busy the network thread is, overlapped and in turns."""
     first, last = (percent(shares(run).sending) for run in (group[0], group[-1]))
     if len(group) < 2:
-        return f"{way(group[0]).capitalize()}, the network thread works {first}"
+        return f"{mode(group[0]).capitalize()}, the network thread works {first}"
     return f"{OVERLAPPED.capitalize()}, the network thread works {last}, not {first}"
 
 
@@ -187,7 +187,7 @@ def _draw_block(axis: Axes, run: Timeline, span: int, theme: Theme) -> None:
 def _fill(theme: Theme, role: str, pale: bool = False) -> dict[str, Any]:
     """Return how a bar of time is filled: those of work have a colour."""
     if role not in theme.colours:
-        return {**part_look(None, theme), "hatch": "/////" if role == "waiting" else ""}
+        return {**part_style(None, theme), "hatch": "/////" if role == "waiting" else ""}
     colour = theme.colours[role]
     front = theme.pale(role) if pale else colour
     return {"facecolor": front, "edgecolor": colour, "linewidth": 1}
@@ -274,10 +274,10 @@ def _blocks(runs: Sequence[Spacing]) -> list[_Block]:
 
 def _most_at_once(block: _Block) -> str:
     """Say how much leaves at once, in turns and overlapped."""
-    change, words = _gain(block), [f"{_at_once(rounds)} {way(rounds[0])}" for rounds in block]
+    change, words = _gain(block), [f"{_at_once(rounds)} {mode(rounds[0])}" for rounds in block]
     if change is not None and not differs(change):
         return f"What leaves at once: {facts.NO_DIFFERENCE}"
-    words[0] = f"{_at_once(block[0])} leave at once {way(block[0][0])}"
+    words[0] = f"{_at_once(block[0])} leave at once {mode(block[0][0])}"
     return ", ".join(words)
 
 
@@ -301,9 +301,9 @@ def _shown(runs: Sequence[Spacing]) -> str:
 def _legend(theme: Theme) -> list[Artist]:
     from matplotlib.lines import Line2D
 
-    look: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 12}
+    style: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 12}
     return [
-        Line2D([], [], color=colour, label=f"a message of {heap} heap", **look)
+        Line2D([], [], color=colour, label=f"a message of {heap} heap", **style)
         for colour, heap in zip(_colours(theme), ("one", "the next"), strict=True)
     ]
 
@@ -316,13 +316,13 @@ def _draw_rows(axis: Axes, block: _Block, span: int, theme: Theme) -> None:
     low, high = -0.01 * span / 1e6, 1.01 * span / 1e6
     axis.set_xlim(low, high)
     middles = [_ROW * (place + 1) - _STROKE / 2 - 0.03 for place in range(len(block))]
-    names = [way(rounds[0]) for rounds in block]
+    names = [mode(rounds[0]) for rounds in block]
     count_down(axis, _ROW * len(block), dict(zip(middles, names, strict=True)))
     for middle, rounds in zip(middles, block, strict=True):
         run, above = _middle(rounds), middle - _STROKE / 2 - 0.03
         begin, _ = _few_heaps(run)
         write(axis, _numbers(rounds), (low, above), (4, 0), va="bottom", fontsize=FAINT)
-        say(axis, way(run).capitalize(), _numbers(rounds))
+        say(axis, mode(run).capitalize(), _numbers(rounds))
         for parity, colour in enumerate(_colours(theme)):
             times = [
                 ms

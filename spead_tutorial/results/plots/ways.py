@@ -38,7 +38,7 @@ def ceiling(recording: Recording, theme: Theme) -> Drawn:
         key=lambda series: -found[series][n].median,
     )
     best = gains[n][loops[0].variant]
-    gained = "not known" if best is None else facts.told(best)
+    gained = "not known" if best is None else facts.gain_text(best)
     height = _PITCH * len(loops)
     sheet = Sheet(
         theme,

@@ -120,7 +120,9 @@ def do_tour(size: str, output: Path, *, loopback: bool = False) -> int:
     """Do the tour, show what it came to, and return the exit status."""
     with contextlib.ExitStack() as stack:
         stack.enter_context(locked(output))
-        recording = _measure(Loopback() if loopback else _place(stack), size, output / RECORDS)
+        recording = _measure(
+            Loopback() if loopback else _lab_or_loopback(stack), size, output / RECORDS
+        )
         return _show(recording, output)
 
 
@@ -139,7 +141,7 @@ def show(output: Path) -> int:
             ) from error
 
 
-def _place(stack: contextlib.ExitStack) -> Place:
+def _lab_or_loopback(stack: contextlib.ExitStack) -> Place:
     try:
         return Device(stack.enter_context(Lab()))
     except LabError as error:
@@ -255,7 +257,7 @@ def _show(recording: Recording, output: Path) -> int:
         click.echo(f"\n{headline.by:6}  {plain(str(headline))}")
         for line in headline.details:
             click.echo(plain(f"{'':6}  {line}"))
-    click.echo(f"\n{rows.table(found, recording, brief=True)}\n")
+    click.echo(f"\n{rows.entries_table(found, recording, brief=True)}\n")
     for note in rows.notes(recording):
         click.echo(filled(plain(note)))
     if arrived:

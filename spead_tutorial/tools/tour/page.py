@@ -66,7 +66,7 @@ def page(
             theme.name: Markup(_inline(path.read_text(encoding="utf-8"), theme.name))
             for path, theme in zip(pictures, (LIGHT, DARK), strict=False)
         },
-        table=rows.table(found, recording, brief=False),
+        table=rows.entries_table(found, recording, brief=False),
         links=_links(found, folder),
         arrivals=rows.arrivals_table(arrived),
         arrived=arrived[0].summary if arrived else "",

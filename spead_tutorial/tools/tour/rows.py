@@ -165,7 +165,7 @@ def _times(before: Row | None, after: Row) -> Estimate | None:
 # ---- In words ----
 
 
-def table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table[Entry]:
+def entries_table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table[Entry]:
     """Return a tour's table: all of it for a page, or what terminals have room for."""
     its = spread(recording)
     names: list[Column[Entry]] = [
