@@ -22,6 +22,7 @@ CHOSEN = {
     "100 MB/s": "the rate that chapter 2 asks for",
     "200 MB/s": "what chapter 6's slow listener reads",
     "1 GB/s": "an example of what somebody may need",
+    "3 GB/s": "what why sends to a receiver that takes 1 GB/s",
     "1 Gb/s": "a link",
     "4 Gb/s": "a link",
     "10 Gb/s": "a link",
