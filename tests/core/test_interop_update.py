@@ -297,11 +297,6 @@ def test_what_is_beyond_a_limit_is_left_out_and_said_and_the_rest_is_taken_in(wr
     assert group.left_out == 0
 
 
-def test_two_dimensions_that_vary_are_refused():
-    with pytest.raises(ValueError, match="only one dimension can vary"):
-        update(described(shape=[2, None, None]), b"")
-
-
 # ---- Many items ----
 
 

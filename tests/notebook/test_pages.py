@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Notebooks on the site: as pages, where code that only draws is folded away, and as files."""
 
-import ast
 import re
 import zipfile
-from collections.abc import Iterator
 
 import nbformat
 import pytest
@@ -17,61 +15,16 @@ FOLDER = ROOT / "notebooks"
 NAMES = names(FOLDER)
 
 _FOLDED = "hide-input"
-#: What code speaks of that draws, and how many lines of that a reader may have to pass over.
-_DRAWN_WITH = {"Patch", "Sheet", "axes", "axis", "figure", "plots", "plt", "sheet", "theme"}
-_MOST_DRAWING = 3
-_AWAITING = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
 
 
-def drawing(source: str) -> int:
-    """Count the lines of statements that draw: with matplotlib, our plots, or elements of SVG."""
-    code = compile(source, "cell", "exec", _AWAITING)
-    simple = [
-        one for one in ast.walk(code) if isinstance(one, ast.stmt) and not hasattr(one, "body")
-    ]
-    found = [one for one in simple if any(map(_draws, ast.walk(one)))]
-    return sum((one.end_lineno or one.lineno) - one.lineno + 1 for one in found)
-
-
-def _draws(one: ast.AST) -> bool:
-    if isinstance(one, ast.Constant):
-        return isinstance(one.value, str) and one.value.lstrip().startswith(("<div", "<svg"))
-    return isinstance(one, ast.Name) and one.id in _DRAWN_WITH
-
-
-def imported(source: str) -> Iterator[str]:
-    """Yield the packages that a cell imports from."""
-    for one in ast.walk(compile(source, "cell", "exec", _AWAITING)):
-        if isinstance(one, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in one.names)
-        elif isinstance(one, ast.ImportFrom):
-            yield (one.module or "").partition(".")[0]
-
-
-def test_code_that_only_draws_is_folded_away_on_the_site_and_in_jupyterlab():
+def test_code_that_is_folded_away_on_the_site_is_so_in_jupyterlab():
+    folded = 0
     for name in NAMES:
         for cell in nbformat.read(FOLDER / f"{name}.ipynb", 4).cells:
-            if cell.cell_type == "code":
-                where = f"{name}: {cell.source.splitlines()[0]}"
-                folded = _FOLDED in cell.metadata.get("tags", [])
-                draws = drawing(cell.source) > _MOST_DRAWING
-                if draws or "matplotlib" in imported(cell.source):
-                    assert folded, f"{where}: it draws, so it needs the tag {_FOLDED}"
-                hidden = cell.metadata.get("jupyter", {}).get("source_hidden", False)
-                assert hidden == folded, where
-
-
-@pytest.mark.parametrize(
-    ("source", "lines"),
-    [
-        ("recording = await measure(\n    place,\n)\nprint(recording)", 0),
-        ("notebook.picture(\n    plots.timeline,\n    recording,\n)", 4),
-        ("def draw(x):\n    '''Draw.'''\n    axis.plot(x)\n    x += 1\n    axis.grid()\n", 2),
-        ("html = f'<div>{x}</div>'\nname = 'a < b'", 1),
-    ],
-)
-def test_lines_that_draw_are_told_from_others(source, lines):
-    assert drawing(source) == lines
+            is_folded = _FOLDED in cell.metadata.get("tags", [])
+            assert cell.metadata.get("jupyter", {}).get("source_hidden", False) == is_folded, name
+            folded += is_folded
+    assert folded > 10
 
 
 # ---- Cards ----

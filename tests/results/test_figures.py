@@ -90,13 +90,6 @@ def test_a_title_has_at_most_ten_words_and_a_picture_is_no_higher_than_wide(name
 
 
 @each_few
-def test_a_panel_has_at_most_five_lines(picture):
-    for axis in draw(picture.draw, read(picture.sweep)).figure.axes:
-        lines = [one for one in axis.lines if one.get_linestyle() != "None"]
-        assert len([one for one in lines if len(one.get_xdata()) > 2]) <= 5
-
-
-@each_few
 def test_every_point_of_a_picture_has_the_median_of_its_record(picture):
     """Of those that are rates, with its interval; the others are computed of several samples."""
     recording = read(picture.sweep)
