@@ -15,7 +15,7 @@ from spead_tutorial.chapters import exercises
 from spead_tutorial.chapters.catalogue import ReceiverExercise, SenderExercise
 from spead_tutorial.check import arriving, comparison, trying
 from spead_tutorial.check.comparison import SKELETON, YOURS, Comparison, verdict
-from spead_tutorial.lab import KINDS, Lab
+from spead_tutorial.lab import Lab
 from spead_tutorial.lab.device import RefusedError, instead
 from spead_tutorial.measure import search
 from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM
@@ -28,9 +28,57 @@ from spead_tutorial.results.units import number, percent, size, times
 from spead_tutorial.tools.command_line import Whole, parsed, worded
 from spead_tutorial.tools.progress import Steps
 
-#: Of senders; and of receivers, each of which is a search of several runs.
-_ROUNDS, _SEARCHES = 5, 3
 _Any = SenderExercise | ReceiverExercise
+
+
+class _Sending:
+    """What is done with a program that sends."""
+
+    rounds = 5
+    suffixes = ".py", ".c"
+    languages = "sends has to be in Python or C: my_sender.py, my_sender.c"
+    is_right = "sends what it should"
+    over_loopback = "spead-tutorial recv 127.0.0.1:8888", "{start} 127.0.0.1 8888"
+
+    def __init__(self, exercise: SenderExercise) -> None:
+        self._exercise = exercise
+        self.not_measured = (
+            "Its rate is limited, so there is nothing to measure." if exercise.is_limited else None
+        )
+
+    def fault(self, program: Path) -> str | None:
+        return trying.fault(self._exercise, program)
+
+    def measured(self, program: Path, rounds: int, show: comparison.Show) -> Comparison:
+        with Lab() as lab:
+            return comparison.measured(Device(lab), self._exercise, program, rounds, show)
+
+
+class _Receiving:
+    """The same of one that receives."""
+
+    rounds = 3  # each is a search of several runs
+    suffixes = (".py",)
+    languages = "receives has to be in Python: my_receiver.py"
+    is_right = "receives all that was sent"
+    over_loopback = (
+        "{start} 127.0.0.1:8888",
+        "spead-tutorial run 6 --host 127.0.0.1 --port 8888",
+    )
+
+    def __init__(self, exercise: ReceiverExercise) -> None:
+        self._exercise = exercise
+        self.not_measured = (
+            "There was no receiver before it, so there is nothing to compare it with."
+            if exercise.heap_size is None
+            else None
+        )
+
+    def fault(self, program: Path) -> str | None:
+        return arriving.fault(self._exercise, program)
+
+    def measured(self, program: Path, rounds: int, show: comparison.Show) -> Comparison:
+        return comparison.lossless(self._exercise, program, rounds, show)
 
 
 def _exercise(text: str) -> _Any:
@@ -47,10 +95,8 @@ def _exercise(text: str) -> _Any:
 @click.option("--hint", is_flag=True, help="Say what is to be done, and how to begin.")
 @click.option("--no-measure", is_flag=True, help="Only look at what it sends, or prints.")
 @click.option("--rounds", type=Whole(1, 100),
-              help=f"How often each is measured ({_ROUNDS}, or"
-                   f" {_SEARCHES} if it receives).")  # fmt: skip
-@click.option("--kind", type=click.Choice(KINDS, case_sensitive=False),
-              help="Kind of the device that a sender is measured with.")  # fmt: skip
+              help=f"How often each is measured ({_Sending.rounds}, or"
+                   f" {_Receiving.rounds} if it receives).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(
     exercise: _Any,
@@ -59,7 +105,6 @@ def check(
     hint: bool,
     no_measure: bool,
     rounds: int | None,
-    kind: str | None,
     as_json: bool,
 ) -> int:
     """Check a program that you wrote for a chapter's exercise, and say how fast it is.
@@ -84,77 +129,41 @@ def check(
         return 0
     if program is None:
         raise click.UsageError("say which program: my_sender.py; or --skeleton, to begin one")
-    receives = isinstance(exercise, ReceiverExercise)
-    if program.suffix not in ((".py",) if receives else (".py", ".c")):
-        which = "receives has to be in Python: my_receiver.py"
-        if not receives:
-            which = "sends has to be in Python or C: my_sender.py, my_sender.c"
-        raise click.UsageError(f"a program that {which}")
-    rounds = rounds or (_SEARCHES if receives else _ROUNDS)
+    kind = _Receiving(exercise) if isinstance(exercise, ReceiverExercise) else _Sending(exercise)
+    if program.suffix not in kind.suffixes:
+        raise click.UsageError(f"a program that {kind.languages}")
+    rounds, found = rounds or kind.rounds, None
     with tempfile.TemporaryDirectory() as folder:
         made = program.resolve()
         if program.suffix == ".c":
             made = trying.compiled(made, Path(folder))
         try:
-            wrong = _fault(exercise, made)
+            wrong = kind.fault(made)
         except RefusedError as error:
-            raise instead(error, *_over_loopback(program, receives=receives)) from None
+            raise instead(error, *_over_loopback(program, *kind.over_loopback)) from None
         if wrong is None and not as_json:
-            does = "receives all that was sent" if receives else "sends what it should"
-            click.echo(plain(f"{program.name} {does}."))
-        why = _not_measured(exercise)
-        found = None
-        if wrong is None and why is None and not no_measure:
-            found = _measured(exercise, made, rounds, kind, as_json)
+            click.echo(plain(f"{program.name} {kind.is_right}."))
+        if wrong is None and kind.not_measured is None and not no_measure:
+            with contextlib.nullcontext(iter) if as_json else Steps() as show:
+                found = kind.measured(made, rounds, show)
     if as_json:
         click.echo(json.dumps(_facts(exercise, program.name, wrong, found)))
     if wrong is not None:
         raise click.ClickException(wrong)
     if found is not None and not as_json:
         click.echo("\n".join(_lines(exercise, program.name, found, rounds)))
-    elif why is not None and not as_json:
-        click.echo(why)
+    elif kind.not_measured is not None and not as_json:
+        click.echo(kind.not_measured)
     return 0
 
 
-def _fault(exercise: _Any, made: Path) -> str | None:
-    if isinstance(exercise, ReceiverExercise):
-        return arriving.fault(exercise, made)
-    return trying.fault(exercise, made)
-
-
-def _over_loopback(program: Path, *, receives: bool) -> tuple[str, str]:
+def _over_loopback(program: Path, first: str, second: str) -> tuple[str, str]:
     """Say what shows something of a program without a lab."""
     start = f"python {program}" if program.suffix == ".py" else "your program"
-    both = f"{start} 127.0.0.1:8888", "spead-tutorial run 6 --host 127.0.0.1 --port 8888"
-    if not receives:
-        both = "spead-tutorial recv 127.0.0.1:8888", f"{start} 127.0.0.1 8888"
-    first, second = both
     return (
-        f"without root, not checked, over loopback, in one terminal: {first}",
-        f"and then in another: {second}",
+        f"without root, not checked, over loopback, in one terminal: {first.format(start=start)}",
+        f"and then in another: {second.format(start=start)}",
     )
-
-
-def _not_measured(exercise: _Any) -> str | None:
-    """Say why a program is not measured; None where it is."""
-    if isinstance(exercise, ReceiverExercise):
-        if exercise.heap_size is not None:
-            return None
-        return "There was no receiver before it, so there is nothing to compare it with."
-    if exercise.is_limited:
-        return "Its rate is limited, so there is nothing to measure."
-    return None
-
-
-def _measured(
-    exercise: _Any, program: Path, rounds: int, kind: str | None, as_json: bool
-) -> Comparison:
-    with contextlib.nullcontext(iter) if as_json else Steps() as show:
-        if isinstance(exercise, ReceiverExercise):
-            return comparison.lossless(exercise, program, rounds, show)
-        with Lab(kind) as lab:
-            return comparison.measured(Device(lab), exercise, program, rounds, show)
 
 
 # ---- Showing ----
@@ -184,7 +193,7 @@ def _lines(exercise: _Any, name: str, found: Comparison, rounds: int) -> list[st
         ),
         Column(
             "share",
-            lambda who: _beside(found, who, CEILING) if who != CEILING else None,
+            lambda who: _relative(found, who, CEILING) if who != CEILING else None,
             lambda share: percent(share.median),
         ),
     ]
@@ -198,7 +207,7 @@ def _base(found: Comparison) -> str:
     return SKELETON if SKELETON in found.found else OURS
 
 
-def _beside(found: Comparison, who: str, base: str) -> Estimate | None:
+def _relative(found: Comparison, who: str, base: str) -> Estimate | None:
     """Return how many times as fast one is as another, if that was measured."""
     return found.times(who, base) if base in found.found else None
 
@@ -233,9 +242,9 @@ def _facts(
     measured_rows = {
         who: {
             "rate_bytes_per_s": _estimate(row.rate),
-            "times_skeleton": _estimate(_beside(found, who, SKELETON)),
+            "times_skeleton": _estimate(_relative(found, who, SKELETON)),
             "times_chapter": _estimate(found.times(who, OURS)),
-            "share_of_bare_loop": _estimate(_beside(found, who, CEILING)),
+            "share_of_bare_loop": _estimate(_relative(found, who, CEILING)),
         }
         for who, row in found.found.items()
     }
