@@ -4,9 +4,7 @@
 What cannot be read is "unknown", never guessed.
 """
 
-import ctypes
 import dataclasses
-import errno
 import importlib.resources
 import importlib.util
 import itertools
@@ -35,7 +33,6 @@ from spead_tutorial.lab.device import BY_HAND
 from spead_tutorial.measure.machine import (
     build_fact,
     machine_facts,
-    memory_fact,
     read_text,
     versions,
 )
@@ -83,7 +80,7 @@ def examine() -> Iterator[Check]:
     yield from _lab(offer)
     yield _receiver(offer)
     yield _programs()
-    yield from _ways(offer)
+    yield from _packet_limits(offer)
     yield from _sockets()
     yield from _memory()
     yield from _processor()
@@ -144,15 +141,15 @@ def _programs() -> Check:
     return Check("programs", "ok", value, mend)
 
 
-def _ways(offer: LabProbe) -> Iterator[Check]:
+def _packet_limits(offer: LabProbe) -> Iterator[Check]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        yield _way("packets, loopback", sock, "127.0.0.1")
+        yield _packet_limit("packets, loopback", sock, "127.0.0.1")
     if offer.reason is None:
         with Lab() as lab, lab.socket() as sock:
-            yield _way("packets, lab", sock, lab.address)
+            yield _packet_limit("packets, lab", sock, lab.address)
 
 
-def _way(name: str, sock: socket.socket, address: str) -> Check:
+def _packet_limit(name: str, sock: socket.socket, address: str) -> Check:
     """Say how large a packet goes there in one piece, as `route_packet_size` has it."""
     try:
         sock.connect((address, 9))
@@ -180,7 +177,6 @@ def _sockets() -> Iterator[Check]:
                 yield _found(name, f"not offered ({error.strerror})", mend)
             else:
                 yield _found(name, f"offered: {why}")
-    yield _sendmmsg()
     yield _limit("send buffer", "wmem_max", _WANTED_BUFFER)
     # One limit for the whole machine: a network namespace has none of its own, and cannot set it.
     yield _limit("receive buffer", "rmem_max", _WANTED_RECEIVE_BUFFER, ", in labs too")
@@ -197,21 +193,10 @@ def _limit(name: str, setting: str, wanted: int, where: str = "") -> Check:
     return _found(name, f"at most {units.size(int(limit))}{where}", mend)
 
 
-def _sendmmsg() -> Check:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if not hasattr(libc, "sendmmsg"):
-        return Check("sendmmsg", "fail", "the C library has none", "use glibc or musl")
-    libc.sendmmsg(-1, None, 0, 0)
-    if ctypes.get_errno() == errno.ENOSYS:
-        return Check("sendmmsg", "fail", "the kernel has none", "use Linux 3.0 or newer")
-    return _found("sendmmsg", "offered: many messages in one call")
-
-
 def _memory() -> Iterator[Check]:
     facts = machine_facts()
     yield _found("memory", units.size(facts["memory_bytes"]))
     yield _huge_pages(facts["transparent_huge_pages"])
-    yield _reserved_pages()
     locked = resource.getrlimit(resource.RLIMIT_MEMLOCK)[0]
     no_limit = locked == resource.RLIM_INFINITY
     yield _found("locked memory", "no limit" if no_limit else f"at most {units.size(locked)}")
@@ -221,17 +206,6 @@ def _huge_pages(setting: str | None) -> Check:
     mend = "as root: echo madvise > /sys/kernel/mm/transparent_hugepage/enabled"
     value = None if setting is None else f"transparent: {setting}"
     return _found("huge pages", value, mend if setting == "never" else None)
-
-
-def _reserved_pages() -> Check:
-    """Say what a program gets that asks for huge pages by name, as ours do not."""
-    name, size = "reserved pages", memory_fact("Hugepagesize")
-    total, free = memory_fact("HugePages_Total"), memory_fact("HugePages_Free")
-    if size is None or total is None or free is None:
-        return _found(name, None)
-    value = f"{total} of {units.size(size)}, {free} free"
-    mend = None if free > 0 else "only for MAP_HUGETLB, as root: sysctl -w vm.nr_hugepages=64"
-    return Check(name, "ok", value, mend)
 
 
 def _processor() -> Iterator[Check]:
