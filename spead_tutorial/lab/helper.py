@@ -118,7 +118,7 @@ class Client:
             raise LabError("the lab is closed: open a new one")
 
     def socket(self, family: int, kind: int) -> socket.socket:
-        _, (made,) = self._ask("socket", {"family": int(family), "kind": int(kind)})
+        _, (made,) = self._ask("open_socket", {"family": int(family), "kind": int(kind)})
         return socket.socket(fileno=made)
 
     def request(self, op: str, **fields: Any) -> Any:
@@ -215,79 +215,68 @@ def _end_helper(
 # ---- In the lab ----
 
 
-class Helper:
-    """Serves one caller."""
+def serve(channel: socket.socket, caller: int) -> None:
+    """Answer requests until the caller closes its end or dies, and leave no program behind."""
+    # What ends a service reaches every process. It is meant for the programs in the lab and for
+    # the caller, who ends this process.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    poll = select.poll()
+    poll.register(channel, select.POLLIN)
+    # A caller that forked has copies of its end: the end of file alone is not enough.
+    with contextlib.suppress(OSError):
+        poll.register(os.pidfd_open(caller), select.POLLIN)
+    before = network_at("/proc/self/ns/net")
+    try:
+        while os.getppid() == caller:
+            ready = {fd for fd, _ in poll.poll()}
+            if channel.fileno() in ready and not answer(channel):
+                return
+    finally:
+        if (own := network_at("/proc/self/ns/net")) != before:
+            kill_programs([own])
 
-    def __init__(self, channel: socket.socket, caller: int) -> None:
-        self.channel = channel
-        self.caller = caller
-        self.given: list[int] = []  # descriptors of the answer
 
-    def serve(self) -> None:
-        """Answer requests until the caller closes its end or dies."""
-        # What ends a service reaches every process. It is meant for the programs in the lab and for
-        # the caller, who ends this process.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        poll = select.poll()
-        poll.register(self.channel, select.POLLIN)
-        # A caller that forked has copies of its end: the end of file alone is not enough.
-        with contextlib.suppress(OSError):
-            poll.register(os.pidfd_open(self.caller), select.POLLIN)
-        before = network_at("/proc/self/ns/net")
-        try:
-            while os.getppid() == self.caller:
-                ready = {fd for fd, _ in poll.poll()}
-                if self.channel.fileno() in ready and not self.answer():
-                    return
-        finally:
-            if (own := network_at("/proc/self/ns/net")) != before:
-                kill_programs([own])
+def answer(channel: socket.socket) -> bool:
+    """Answer one request; return False at end of file."""
+    try:
+        data = channel.recv(_MESSAGE_BYTES)
+    except ConnectionResetError:
+        return False
+    if not data:
+        return False
+    request = json.loads(data)
+    reply, given = {"id": request.pop("id")}, []
+    try:
+        made = operation(request.pop("op"))(**request)
+        if isinstance(made, socket.socket):
+            given, made = [made.detach()], None
+        reply["ok"] = made
+    except RefusedError as error:
+        reply["refused"] = error.args
+    except OSError as error:
+        reply["os"] = error.errno or 0, error.strerror or str(error)
+    except Exception as error:
+        reply["bug"] = f"{type(error).__name__}: {error}"
+    try:
+        socket.send_fds(channel, [json.dumps(reply).encode()], given)
+    except BrokenPipeError:
+        return False
+    finally:
+        for fd in given:
+            os.close(fd)
+    return True
 
-    def answer(self) -> bool:
-        """Answer one request; return False at end of file."""
-        try:
-            data = self.channel.recv(_MESSAGE_BYTES)
-        except ConnectionResetError:
-            return False
-        if not data:
-            return False
-        request = json.loads(data)
-        reply = {"id": request.pop("id")}
-        try:
-            reply["ok"] = self.operation(request.pop("op"))(**request)
-        except RefusedError as error:
-            reply["refused"] = error.args
-        except OSError as error:
-            reply["os"] = error.errno or 0, error.strerror or str(error)
-        except Exception as error:
-            reply["bug"] = f"{type(error).__name__}: {error}"
-        try:
-            socket.send_fds(self.channel, [json.dumps(reply).encode()], self.given)
-        except BrokenPipeError:
-            return False
-        finally:
-            for fd in self.given:
-                os.close(fd)
-            self.given = []
-        return True
 
-    def operation(self, name: str) -> Any:
-        """Return what does it: a method here, or a function of `namespaces` or `network`."""
-        if found := getattr(self, "op_" + name, None) or getattr(namespaces, name, None):
-            return found
-        # Only now: it loads pyroute2, which takes a while.
-        return getattr(importlib.import_module(".network", __package__), name)
-
-    def op_socket(self, family: int, kind: int) -> None:
-        self.given = [socket.socket(family, kind).detach()]
-
-    def op_read(self, table: str) -> str:
-        with open(f"/proc/self/net/{table}") as file:
-            return file.read()
+def operation(name: str) -> Any:
+    """Return what does it: a function of `namespaces` or `network`."""
+    if found := getattr(namespaces, name, None):
+        return found
+    # Only now: it loads pyroute2, which takes a while.
+    return getattr(importlib.import_module(".network", __package__), name)
 
 
 def main(channel: str, caller: str) -> None:
-    Helper(socket.socket(fileno=int(channel)), int(caller)).serve()
+    serve(socket.socket(fileno=int(channel)), int(caller))
     sys.stderr.flush()
     os._exit(0)  # nothing is left to tidy, and the caller waits

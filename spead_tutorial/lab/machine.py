@@ -41,7 +41,7 @@ class LabMachine:
             other a `LabError` is raised.
         """
         device = device or self.device
-        table = self._helper.request("read", table="dev")
+        table = self._helper.request("read_table", table="dev")
         kind = "loopback" if device == "lo" else self.kind
         found = Counters.parse(table, device, kind)
         if found is None:
@@ -56,7 +56,7 @@ class LabMachine:
         """
         counted = {}
         for table in ("snmp", "netstat"):
-            text = self._helper.request("read", table=table)
+            text = self._helper.request("read_table", table=table)
             lines = [line.split() for line in text.splitlines()]
             for names, values in zip(lines[::2], lines[1::2], strict=True):
                 numbers = zip(names[1:], map(int, values[1:]), strict=True)

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import os
 import signal
+import socket
 import time
 from collections.abc import Collection
 from pathlib import Path
@@ -63,7 +64,16 @@ def _is_own(kind: str, namespace: int) -> bool:
     return os.path.samestat(os.stat(f"/proc/self/ns/{kind}"), os.fstat(namespace))
 
 
-# ---- What runs there ----
+# ---- What is there ----
+
+
+def open_socket(family: int, kind: int) -> socket.socket:
+    return socket.socket(family, kind)
+
+
+def read_table(table: str) -> str:
+    """Read what the kernel says of this process's network."""
+    return Path("/proc/self/net", table).read_text()
 
 
 def network_at(path: str | int) -> Network:
