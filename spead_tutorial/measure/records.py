@@ -504,7 +504,10 @@ class Recording:
         )
 
     def those(self, kind: type[_Kind]) -> tuple[_Kind, ...]:
-        """Return all lines of a kind that count."""
+        """Return all lines of a kind that count.
+
+        :meta private:
+        """
         return _those(self.standing, kind)
 
     @property
