@@ -392,7 +392,7 @@ _LOSSES = (
 )
 
 
-# ---- Sweeps of streams, and of what a program does meanwhile ----
+# ---- Sweeps of streams ----
 
 
 def _streams(program: str, heap_size: int, packet_size: int, *words: str) -> list[Case]:
