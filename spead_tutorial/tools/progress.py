@@ -39,7 +39,7 @@ def _bar() -> "Progress":
 
 def stage_of(step: Step) -> str:
     if step.case.observer.once:
-        return "once"
+        return "after the rounds"
     return "warming up" if step.warm_up else f"round {step.number + 1}"
 
 

@@ -9,13 +9,16 @@ import re
 from support import ROOT
 
 #: The files of csrc/src, or what the names of several begin with, each after those it includes.
-ORDER = """
+ORDER = re.findall(
+    r"\w+",
+    """
     status sync clock memory wire item heap variable packetizer rate udp_socket inproc_queue
     transport thread_pool stream received_packet received_items received_descriptor received_group
     ranges counts sequence heap_memory memory_pool live_heap packet_run sender expected depacketizer
     datagrams sink waits chunk_ring chunk_window chunks heap_ring intake frame frame_filter capture
     source recv_stream chunk_group
-""".split()
+    """,
+)
 
 
 def part_of_the_core(file: str) -> str:
