@@ -51,10 +51,6 @@ POLLED = EPOLL.format("100.4", "[{events=EPOLLIN}]", -1, 1, 0.000424)
         # So is one that ends with a timer, and one that ends before it is none.
         ([SENDMMSG.format(100.0), SET.format(0), POLLED, SET.format(300), POLLED,
           SENDMMSG.format(100.9)], (2, 34), {"epoll_wait": 0.5}),
-        # Submissions to an io_uring are messages.
-        (["10 100.0 io_uring_enter(4<anon_inode:[io_uring]>, 8, 0, 0, NULL, 8) = 8 <0.00001>",
-          "10 100.1 io_uring_enter(4<anon_inode:[io_uring]>, 0, 1, IORING_ENTER_GETEVENTS, NULL, 8)"
-          " = 0 <0.00001>"], (1, 8), {}),
     ],
 )  # fmt: skip
 def test_what_was_sent_and_which_waits_a_time_ended_is_counted(lines, counts, timed_out):

@@ -12,7 +12,7 @@ from spead_tutorial.tools.why.facts import Call, Caller, Calls
 from spead_tutorial.tools.why.stacks import WAITS
 
 #: Calls that send, that read, and that end when a time has come, or sooner.
-SENDS = ("sendmsg", "sendmmsg", "sendto", "write", "writev", "io_uring_enter")
+SENDS = ("sendmsg", "sendmmsg", "sendto", "write", "writev")
 READS = ("recvfrom", "recvmsg", "recvmmsg", "read", "readv")
 POLLS = ("select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2")
 SLEEPS = ("nanosleep", "clock_nanosleep", *POLLS)
@@ -165,9 +165,9 @@ def _says_where(one: Ended) -> bool:
 def _is_send(one: Ended) -> bool:
     if one.name not in SENDS or one.value < 0:
         return False
-    if one.name in ("write", "writev"):  # a connected socket's, not a file's
-        return "<UDP" in _socket_of(one) or "<socket:" in _socket_of(one)
-    return one.name != "io_uring_enter" or _messages(one) > 0
+    # A connected socket's, not a file's.
+    to_socket = "<UDP" in _socket_of(one) or "<socket:" in _socket_of(one)
+    return to_socket or one.name not in ("write", "writev")
 
 
 def _socket_of(one: Ended) -> str:
@@ -178,12 +178,7 @@ def _messages(one: Ended) -> int:
     """Return how many messages a call was for."""
     if one.value < 0:
         return 0
-    if one.name in ("sendmmsg", "recvmmsg"):
-        return one.value
-    if one.name != "io_uring_enter":
-        return 1
-    words = one.arguments.split(", ")
-    return int(words[1]) if len(words) > 1 and words[1].isdecimal() else 0
+    return one.value if one.name in ("sendmmsg", "recvmmsg") else 1
 
 
 def _timed_out(one: Ended, timer: float) -> bool:
