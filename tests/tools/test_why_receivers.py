@@ -87,6 +87,7 @@ def seen(own: str = "", n: int = 0, *waits: Waited, cpu_s: float = 1.0, **more: 
         # To read as a bare reader does is no fault, but to do so for each packet is.
         (seen(cpu_s=0.2), "call-per-packet"),
         (seen(cpu_s=0.2, loops=(Loop("", Way(9000), (2e-6,)),)), None),
+        (seen(cpu_s=0.2, language="Java"), None),  # whose library can do nothing else
         # A bare reader with as much room loses as much: that it waits for packets says nothing.
         (seen("computes", 75, bare_lost=0.3), "small-buffer"),
         (seen("computes", 75, PACKETS, cpu_s=0.5), "computes"),

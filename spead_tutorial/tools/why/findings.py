@@ -26,7 +26,7 @@ WAYS = {
     "small-pieces": (loops.GATHERED,),
     "unconnected": (loops.CONNECTED,),
 }
-#: Languages whose standard libraries can neither send batches nor ask for the offload.
+#: Languages whose standard libraries can neither send or read batches nor ask for the offload.
 _WITHOUT = ("shell", "PHP", "Java", "JavaScript", "Lua", "Tcl", "C#")
 _EACH = "call-per-packet"
 _BATCHED = (_EACH, "no-segmentation-offload")
@@ -185,7 +185,7 @@ def _of_ways(seen: Seen, its: Account) -> list[Finding]:
         has_batches = seen.receiving is None and _loop(seen, loops.BATCHES) is None
         if kind in _BATCHED and (kind == _EACH) == has_batches:
             continue  # one of the two
-        if not tried or (kind in _BATCHED and seen.language in _WITHOUT and not seen.receiving):
+        if not tried or (kind in _BATCHED and seen.language in _WITHOUT):
             continue
         best = min(tried, key=lambda one: _median(one) / one.way.packet_bytes)
         saved = max(0.0, _median(as_is) - _as_much(best, as_is, _median(best)))
