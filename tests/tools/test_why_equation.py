@@ -58,7 +58,8 @@ def watched(its: Thread, *waits: Waited, looks: int = 200) -> Watched:
 
 def sampled(*told: tuple[str, int], tid: int = 1, sees: str = "all") -> Sampled:
     """The samples of a thread, by kind; a call is of the kind of the call."""
-    made = {"sends": SEND, "looks-up": Told("looks-up", "poll", "poll")}
+    made = {"sends": SEND, "looks-up": Told("looks-up", "poll", "poll"),
+            "polls": Told("other-calls", "poll", "poll")}  # fmt: skip
     its = tuple((made.get(kind, Told(kind, f"f{i}")), n) for i, (kind, n) in enumerate(told))
     return Sampled(f"t{tid}", 1, its, sees)
 
@@ -140,7 +141,8 @@ SLEEPER = watched(thread(2, 0.01), Waited("clock_nanosleep", True, 198))
         (Waited("read", False, 160), (), (), "waits-for-input"),
         (Waited("epoll_wait", False, 160), (), (), "event-loop"),
         (Waited("wait4", False, 160), (), (), "starts"),
-        # Stacks in the same call say more.
+        # Stacks in the same call say more, if they say something.
+        (Waited("poll", False, 160), (), (("polls", 1),), "event-loop"),
         (Waited("poll", False, 160), (), (("looks-up", 1),), "looks-up"),
         # Where another thread computes meanwhile, that is what is slow.
         (FUTEX, (watched(thread(2)),), (), "computes"),

@@ -295,7 +295,7 @@ class _Teller:
             return
         if kind != SLEEPS:  # stacks say more of some calls than their names do
             within = self._its(line).within(wait.call)
-            kind = within if within not in ("", OWN, SENDS, READS) else kind
+            kind = within if within not in ("", OWN, OTHER, SENDS, READS) else kind
         slept = 0.0 if kind == SLEEPS else self._timed_out(line.thread, wait.call)
         if kind == LOCK and not self._whole:
             # Who waits for a lock may wake up now and then. A reader gets its packets from a socket
