@@ -147,6 +147,8 @@ ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
         ([("task_step", "/usr/lib/_asyncio.so"), ("_PyEval_EvalFrame", PYTHON)], "event-loop"),
         ([("call_soon", ASYNCIO), ("main", "/home/sender.py"), ("run", ASYNCIO)], "event-loop"),
         ([("main", "/home/sender.py"), ("run", ASYNCIO)], "computes"),
+        ([("JSArray::SetLength", "/usr/bin/node"),
+          ("processImmediate node:internal/timers:466:9", "/tmp/perf-2.map")], "event-loop"),
         ([("[unknown]", "/tmp/perf-26033.map")], "computes"),
     ],
 )  # fmt: skip

@@ -51,7 +51,9 @@ _EVALUATES = re.compile(
 )
 _MADE = re.compile(r"perf-\d+\.map|^//anon|\[anon|jitted")
 _MARKS = re.compile(r"^(?:LazyCompile|JS|Function|Script|Eval|Builtin|BytecodeHandler):[*^~]?")
-_LIBRARY = re.compile(r"\.so\b|^\[|^/usr/lib|^/lib")
+_LIBRARY = re.compile(
+    r"\.so\b|^\[|^/usr/lib|^/lib|/(?:node|java|ruby|perl|php|lua|tclsh|python|ocamlrun)[\d.]*$"
+)
 _PYTHONS = re.compile(r"/lib/python[\d.]+t?/(?!site-packages|dist-packages)(.*)$")
 
 
