@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from spead_tutorial import STREAM_CTRL_ID, Descriptor, Flavour, ItemGroup, RawDescriptor
-from spead_tutorial._numpy_header import BeyondLimitError
 from spead_tutorial._shown import shown
 from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
 
@@ -28,14 +27,14 @@ _KINDS_WITH_ORDER = "iufb"
 
 
 @dataclass(frozen=True, slots=True)
-class _Descriptors:
-    """Those of a heap, for a group to be updated with."""
+class _Described:
+    """A descriptor of a heap, for a group to be updated with."""
 
     flavour: Flavour
-    descriptors: Sequence[RawDescriptor]
+    descriptor: RawDescriptor
 
     def get_descriptors(self) -> Sequence[RawDescriptor]:
-        return self.descriptors
+        return [self.descriptor]
 
     def get_items(self) -> Sequence[RawItem]:
         return []
@@ -61,7 +60,8 @@ class Items:
     def _describe(self, flavour: Flavour, descriptors: Sequence[RawDescriptor]) -> list[str]:
         before = {item.id: item for item in self._group.values()} if descriptors else {}
         names = {item.name for item in before.values()}
-        lines = self._update(flavour, descriptors)
+        before_left_out = self._left_out
+        lines = self._update(flavour, descriptors) if descriptors else []
         for raw in descriptors:
             if raw.id not in self._group or self._group[raw.id] is before.get(raw.id):
                 continue
@@ -71,32 +71,21 @@ class Items:
             before[raw.id] = item  # said once
         more = len(lines) - _MOST_LINES
         lines[_MOST_LINES:] = [f"… and {more} more"] if more > 0 else []
-        if descriptors and self._group.left_out != self._left_out:
-            self._left_out = self._group.left_out
-            if self._left_out:
-                lines.append(f"… and {self._left_out} more, left out: the warnings say why")
+        if self._left_out not in (0, before_left_out):
+            lines.append(f"… and {self._left_out} more, left out: the warnings say why")
         return lines
 
     def _update(self, flavour: Flavour, descriptors: Sequence[RawDescriptor]) -> list[str]:
-        """Take all of them, or all but those that are wrong: return lines for these."""
-        try:
-            self._group.update(_Descriptors(flavour, descriptors))
-        except ValueError:
-            pass
-        else:
-            return []
-        lines, right = [], []
+        """Take in each that can be read, and return lines for the others."""
+        lines, self._left_out = [], 0
         for raw in descriptors:
             try:
-                Descriptor.from_raw(raw, flavour)
-            except BeyondLimitError:
-                pass  # which the group leaves out
+                self._group.update(_Described(flavour, raw))
             except ValueError as error:
                 why = plain(str(error), 200)
                 lines.append(f"a descriptor that cannot be read, of {raw.id:#x}: {why}")
-                continue
-            right.append(raw)
-        self._group.update(_Descriptors(flavour, right))
+            else:
+                self._left_out += self._group.left_out
         return lines
 
     def lines(self, heap: HeapBase) -> list[str]:
