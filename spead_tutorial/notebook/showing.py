@@ -242,11 +242,11 @@ def draw_parts(
         axis.invert_yaxis()
         axis.margins(x=0.12)
         axis.set_xlabel("µs for each heap")
-        told = [
+        sentences = [
             f"{name}: {', '.join(f'{part} {us:.2f}' for part, us in parts.items())}."
             for name, parts in bars.items()
         ]
-        return sheet.figure, sheet.title, " ".join(["Bars, in µs for each heap.", *told])
+        return sheet.figure, sheet.title, " ".join(["Bars, in µs for each heap.", *sentences])
 
     return draw
 

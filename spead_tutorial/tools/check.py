@@ -28,7 +28,7 @@ from spead_tutorial.results.units import number, percent, size, times
 from spead_tutorial.tools.command_line import Whole, parsed, worded
 from spead_tutorial.tools.progress import Steps
 
-_Any = SenderExercise | ReceiverExercise
+_Exercise = SenderExercise | ReceiverExercise
 
 
 class _Sending:
@@ -81,14 +81,14 @@ class _Receiving:
         return comparison.lossless(self._exercise, program, rounds, show)
 
 
-def _exercise(text: str) -> _Any:
+def _parsed_exercise(text: str) -> _Exercise:
     if not text.isdecimal():
         raise ValueError(f"{text!r} is no chapter's number: say it as 8")
     return exercises.find_exercise(int(text))
 
 
 @click.command()
-@click.argument("exercise", type=parsed(_exercise), metavar="CHAPTER")
+@click.argument("exercise", type=parsed(_parsed_exercise), metavar="CHAPTER")
 @click.argument("program", required=False,
                 type=click.Path(exists=True, dir_okay=False, path_type=Path))  # fmt: skip
 @click.option("--skeleton", is_flag=True, help="Print the program to begin with.")
@@ -99,7 +99,7 @@ def _exercise(text: str) -> _Any:
                    f" {_Receiving.rounds} if it receives).")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(
-    exercise: _Any,
+    exercise: _Exercise,
     program: Path | None,
     skeleton: bool,
     hint: bool,
@@ -147,7 +147,7 @@ def check(
             with contextlib.nullcontext(iter) if as_json else Steps() as show:
                 found = kind.measured(made, rounds, show)
     if as_json:
-        click.echo(json.dumps(_facts(exercise, program.name, wrong, found)))
+        click.echo(json.dumps(_as_object(exercise, program.name, wrong, found)))
     if wrong is not None:
         raise click.ClickException(wrong)
     if found is not None and not as_json:
@@ -169,7 +169,7 @@ def _over_loopback(program: Path, first: str, second: str) -> tuple[str, str]:
 # ---- Showing ----
 
 
-def _titles(exercise: _Any, name: str) -> dict[str, str]:
+def _titles(exercise: _Exercise, name: str) -> dict[str, str]:
     return {
         SKELETON: "the skeleton",
         YOURS: name,
@@ -178,7 +178,7 @@ def _titles(exercise: _Any, name: str) -> dict[str, str]:
     }
 
 
-def _lines(exercise: _Any, name: str, found: Comparison, rounds: int) -> list[str]:
+def _lines(exercise: _Exercise, name: str, found: Comparison, rounds: int) -> list[str]:
     titles, base = _titles(exercise, name), _base(found)
     columns: list[Column[str]] = [
         *estimate(
@@ -212,7 +212,7 @@ def _relative(found: Comparison, who: str, base: str) -> Estimate | None:
     return found.times(who, base) if base in found.found else None
 
 
-def _notes(exercise: _Any, found: Comparison, rounds: int) -> list[str]:
+def _notes(exercise: _Exercise, found: Comparison, rounds: int) -> list[str]:
     titles = _titles(exercise, "yours")
     said = worded(
         Path(__file__).with_suffix(".jinja"),
@@ -228,8 +228,8 @@ def _notes(exercise: _Any, found: Comparison, rounds: int) -> list[str]:
     return str(said).splitlines()
 
 
-def _facts(
-    exercise: _Any, name: str, wrong: str | None, found: Comparison | None
+def _as_object(
+    exercise: _Exercise, name: str, wrong: str | None, found: Comparison | None
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "chapter": exercise.chapter.number,
