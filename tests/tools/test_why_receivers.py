@@ -110,9 +110,9 @@ def test_who_runs_or_sleeps_while_a_reader_waits_and_only_then_has_a_lock():
     runs = Waited("futex", True, 150, running={2: 150})
     sleeps = Waited("futex", False, 150, asleep={2: 150})
     for waits, beside, kind in (
-        (runs, {}, "waits-for-thread"),
-        (runs, {2: 50}, "computes"),
-        (sleeps, {}, "waits-for-thread"),
+        (runs, Waited("running", False, 50, asleep={2: 50}), "waits-for-thread"),
+        (runs, Waited("running", False, 50, running={2: 50}), "computes"),
+        (sleeps, Waited("running", False, 50), "waits-for-thread"),
     ):
         its = seen(cpu_s=0.25, late=0.0)
         reader, other = (dataclasses.replace(its.run.threads[0].thread, tid=tid) for tid in (1, 2))
@@ -138,7 +138,8 @@ def test_of_looks_it_is_counted_who_runs_or_sleeps_meanwhile_and_what_all_wait_i
     run = follower.run()
     first, second = run.threads
     assert first.waits == (Waited("futex", False, 2, {2: 1}, {2: 1}),)
-    assert (first.beside, second.beside) == ({2: 1}, {})
+    assert first.runs == Waited("running", False, 1, {}, {2: 1})
+    assert second.runs == Waited("running", False, 1)
     assert run.whole.waits == (Waited("clock_nanosleep", True, 1, {}, {2: 1}),)
 
 

@@ -324,20 +324,20 @@ class _Teller:
         yield Part(STARTS if is_for_started else kind, wait.call, seconds)
 
     def _holder(self, line: Watched, wait: Waited) -> tuple[str, float]:
-        """Return who runs or sleeps while a thread waits, and hardly otherwise, and how often."""
-        same = [its for its in line.waits if its.call == wait.call]
-        others = [its for its in line.waits if its.call != wait.call]
-        waited = sum(its.seen for its in same)
+        """Return who runs, or sleeps, while a thread waits and not otherwise, and how often."""
+        looks = [*line.waits, line.runs]
+        same = [its for its in looks if its.call == wait.call]
+        others = [its for its in looks if its.call != wait.call]
+        waited, without = (max(1, sum(its.seen for its in one)) for one in (same, others))
         found = ("", 0.0)
         for tid, one in self._watched.items():
-            share = sum(its.running.get(tid, 0) for its in same) / waited
-            if self._seen.language not in _ONE_LOCK:
-                share += sum(its.asleep.get(tid, 0) for its in same) / waited
-                beside = line.beside.get(tid, 0)
-                beside += sum(its.running.get(tid, 0) + its.asleep.get(tid, 0) for its in others)
-                share -= beside / max(1, line.looks - waited)
-            if share > found[1]:
-                found = one.thread.name, share
+            for does in ("running", "asleep"):
+                share = sum(getattr(its, does).get(tid, 0) for its in same) / waited
+                if self._seen.language not in _ONE_LOCK:
+                    share -= sum(getattr(its, does).get(tid, 0) for its in others) / without
+                elif does == "asleep":
+                    continue
+                found = max(found, (one.thread.name, share), key=lambda held: held[1])
         return found
 
     def _timed_out(self, thread: Thread, name: str) -> float:

@@ -52,8 +52,7 @@ class Watched:
     thread: Thread  # between the first look and the last
     looks: int = 0  # at it
     waits: tuple[Waited, ...] = ()
-    # in how many looks in which it waited for nothing another thread ran, or slept until a time
-    beside: dict[int, int] = dataclasses.field(default_factory=dict)
+    runs: Waited = Waited("running", timed=False, seen=0)  # the same of looks at which it did not
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -105,6 +105,7 @@ class Blocked(NamedTuple):
 #: What a receiver waits in while nothing is in its socket, in calls of these kinds; in the others
 #: it may hold a packet.
 NOTHING_THERE, _FOR_PACKETS = Blocked("packets", timed=False), (READS, LOOP, INPUT)
+_RUNS = Blocked("running", timed=False)
 #: What threads do at a moment; None where one runs, or could.
 Doing = dict[int, Blocked | None]
 
@@ -231,28 +232,27 @@ def _rates(scans: Sequence[Scan]) -> tuple[float, ...]:
     )
 
 
-def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...], dict[int, int]]]:
-    """Return how often each thread was looked at, what it waited in, and who ran meanwhile."""
-    times: Counter[int] = Counter()
-    beside: dict[int, Counter[int]] = defaultdict(Counter)
-    waits: dict[int, dict[Blocked, tuple[Counter[int], Counter[int]]]] = defaultdict(dict)
-    seen: Counter[tuple[int, Blocked]] = Counter()
+def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...], Waited]]:
+    """Return how often each thread was looked at, and what it and others did then."""
+    seen: dict[int, Counter[Blocked]] = defaultdict(Counter)
+    meanwhile: dict[tuple[int, Blocked], tuple[Counter[int], Counter[int]]]
+    meanwhile = defaultdict(lambda: (Counter(), Counter()))
     for one in looks:
-        times.update(one.keys())
         ran = {tid for tid, what in one.items() if what is None} - {_ALL}
         slept = {tid for tid, what in one.items() if what is not None and what.timed} - {_ALL}
         for tid, what in one.items():
-            if what is None:
-                beside[tid].update((ran | slept) - {tid})
-                continue
-            seen[tid, what] += 1
-            running, asleep = waits[tid].setdefault(what, (Counter(), Counter()))
-            running.update(ran)
+            seen[tid][what or _RUNS] += 1
+            running, asleep = meanwhile[tid, what or _RUNS]
+            running.update(ran - {tid})
             asleep.update(slept - {tid})
+
+    def waited(tid: int, what: Blocked) -> Waited:
+        return Waited(*what, seen[tid][what], *map(dict, meanwhile[tid, what]))
+
     return {
-        tid: (n, tuple(Waited(*what, seen[tid, what], *map(dict, others))
-                       for what, others in waits[tid].items()), dict(beside[tid]))
-        for tid, n in times.items()
+        tid: (its.total(), tuple(waited(tid, what) for what in its if what is not _RUNS),
+              waited(tid, _RUNS))
+        for tid, its in seen.items()
     }  # fmt: skip
 
 
