@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is read from the lines of strace, of perf and of py-spy."""
 
+import os
+import subprocess
 import textwrap
+from pathlib import Path
 
 import pytest
 
-from spead_tutorial.tools.why import stacks
+from spead_tutorial.tools.why import profilers, stacks
 from spead_tutorial.tools.why.calls import parse_calls
 from spead_tutorial.tools.why.looks import Blocked, doing
 from spead_tutorial.tools.why.stacks import Told, of_perf, of_py_spy, told
+from support.needs import needs
 
 SENDTO = '10 {} sendto({}, ""..., 9000, 0, 0x7f, 16) = {} <0.0001>'
 SENDMMSG = "10 {} sendmmsg(3<socket:[7]>, 0x7f, 17, 0) = 17 <0.0001>"
@@ -199,3 +203,15 @@ def test_samples_of_py_spy_are_counted_by_thread_with_lines_and_calls():
     assert main == {("waits-for-thread", ""): 7, ("formats", ""): 5, ("sends", "sendto"): 3}
     assert found[26514].sees == "calls"
     assert [(one.kind, one.what) for one, _ in found[26559].told] == [("computes", "prod (s.py)")]
+
+
+@needs("node")
+def test_node_that_names_what_it_compiles_leaves_nothing_behind(tmp_path: Path):
+    with subprocess.Popen(["node", "-e", "0"], cwd=tmp_path, env={**os.environ,
+                          **profilers.naming()}) as node:  # fmt: skip
+        assert node.wait() == 0
+    names = Path(f"/tmp/perf-{node.pid}.map")
+    assert names.exists()
+    profilers.forget_names([node.pid])
+    assert not names.exists()
+    assert list(tmp_path.iterdir()) == []

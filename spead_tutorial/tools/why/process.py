@@ -16,7 +16,7 @@ from typing import Any, Self
 import click
 
 from spead_tutorial.tools.why.looks import family
-from spead_tutorial.tools.why.profilers import naming
+from spead_tutorial.tools.why.profilers import forget_names, naming
 
 #: What is kept of the end of what a program prints; a pipe's size, and how often it is emptied.
 _KEPT, _PIPE, _EVERY_S = 1 << 16, 1 << 20, 5e-3
@@ -103,6 +103,7 @@ class Program:
         self.name = name or name_of(argv)
         self.output = Output()
         self._process: Any = None
+        self.pids = list[int]()  # of all that ran
 
     def __enter__(self) -> Self:
         self.output.__enter__()
@@ -111,6 +112,7 @@ class Program:
     def __exit__(self, *_: object) -> None:
         self.end()
         self.output.__exit__()
+        forget_names(self.pids)
 
     @property
     def pid(self) -> int:
@@ -134,6 +136,7 @@ class Program:
     def end(self, patience_s: float = 0.0) -> None:
         """End it, when it had some time to end by itself."""
         if self._process is not None:
+            self.pids += family(self._process.pid)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(patience_s)
             end(self._process)

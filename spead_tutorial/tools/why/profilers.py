@@ -35,7 +35,7 @@ LANGUAGES = {
 _BY_POINTERS = ("Java", "JavaScript", "Go")
 #: What has an interpreter tell perf the names of what it compiles, and keep frame pointers.
 NAMING = {
-    "NODE_OPTIONS": "--perf-basic-prof --interpreted-frames-native-stack",
+    "NODE_OPTIONS": "--perf-basic-prof-only-functions --interpreted-frames-native-stack",
     "JAVA_TOOL_OPTIONS": "-XX:+IgnoreUnrecognizedVMOptions -XX:+PreserveFramePointer"
     " -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit",
 }

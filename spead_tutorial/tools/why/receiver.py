@@ -71,7 +71,7 @@ def watch(
         say(f"Watching {program.name}: what its threads do")
         with Receiver(argv, spot) as program:
             seen, profile = _watched(program, rate, seconds, found, Path(folder))
-        sampled, unseen = profile.read()
+            sampled, unseen = profile.read()
     say("Running a bare reader")
     missing = [UNSEEN["no-reads"]] * (traced is None)
     assert seen.receiving is not None

@@ -63,7 +63,6 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
             tid: msgspec.structs.replace(its, name=program.names.get(tid, its.name))
             for tid, its in sampled.items()
         }
-        profilers.forget_names(program.pids)
     mtu = min(spot.mtu(), _NETWORKS if spot.device == "lo" else spot.mtu())
     looped: tuple[Loop, ...] | str = ()
     if not isinstance(packets, str):
@@ -123,7 +122,6 @@ class Sender(Program):
             spot.find()
             name, self.busiest = f"process {spot.pid}", spot.pid
         super().__init__(argv, spot.popen, spot.environment, name)
-        self.pids = list[int]()  # of all that ran
         self.names = dict[int, str]()  # of threads
 
     @property
@@ -179,7 +177,7 @@ class Sender(Program):
             time.sleep(LOOK_S)
         follower.scan()
         scans = [scan.threads for scan in follower.scans if scan.threads]
-        self.pids = sorted({one.pid for found in scans for one in found.values()})
+        self.pids += {one.pid for found in scans for one in found.values()}
         if scans:
             self.busiest = max(scans[-1].values(), key=lambda one: one.cpu_s).pid
         run = follower.run()
