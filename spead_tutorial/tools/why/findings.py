@@ -36,7 +36,7 @@ _BATCHED = (_EACH, "no-segmentation-offload")
 class Gain:
     """How many times as fast it is with one fault mended."""
 
-    median: float
+    median: float  # with all the rest as it is
     low: float
     high: float
 
