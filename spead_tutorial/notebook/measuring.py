@@ -2,10 +2,12 @@
 """Measuring: the place that cells send to, programs that are run there in rounds, and records."""
 
 import atexit
+import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from spead_tutorial.chapters.catalogue import LANGUAGES, Chapter, find_chapter
@@ -27,6 +29,7 @@ __all__ = [
     "Run",
     "close_place",
     "heaps",
+    "live",
     "measure",
     "open_place",
     "record",
@@ -193,9 +196,9 @@ def measure(
 ) -> Recording:
     """Run programs, no two alike, in rounds (by default `ROUNDS`), each in a random order.
 
-    Every one is run once before, shorter, which does not count. The recording also has the
-    timelines that are given. A `NotebookError` says that a program failed, or that its packets do
-    not add up.
+    Every one is run once before, shorter, which does not count. While it goes on, a line says
+    how far it has come, where a person is looking. The recording also has the timelines that are
+    given. A `NotebookError` says that a program failed, or that its packets do not add up.
     """
     runs = list(runs)
     wanted = {run.case.name: run for run in runs}
@@ -205,7 +208,7 @@ def measure(
     rounds = ROUNDS if rounds is None else rounds
     settings = {"cases": list(wanted), "rounds": rounds, "seed": _SEED, "quick": QUICK}
     empty = record(place, timelines=timelines, settings=settings)
-    steps = schedule((run.case for run in runs), rounds, _SEED)
+    steps = list(schedule((run.case for run in runs), rounds, _SEED))
 
     def take_step(step: Step, _: Sample | None) -> Sample:
         return _run_once(place, wanted[step.case.name], step)
@@ -213,7 +216,14 @@ def measure(
     def complain(step: Step, failure: str) -> None:
         raise NotebookError(f"{wanted[step.case.name]}: {anonymous(failure)}")
 
-    measured = measure_rounds(steps, take_step, empty.header, say=complain)
+    with _progress(len(steps)) as show:
+
+        def shown(steps: Iterable[Step]) -> Iterator[Step]:
+            for step in steps:
+                show(str(wanted[step.case.name]))
+                yield step
+
+        measured = measure_rounds(steps, take_step, empty.header, show=shown, say=complain)
     return dataclasses.replace(empty, samples=measured.samples)
 
 
@@ -252,3 +262,39 @@ def watch(place: Place, *, pipelined: bool, random: bool, **how: Any) -> Timelin
         )
     except ProgramError as error:
         raise NotebookError(anonymous(str(error))) from None
+
+
+@contextlib.contextmanager
+def _progress(steps: int) -> Iterator[Callable[[str], None]]:
+    """Yield what shows the next step in a line, which is gone at the end."""
+    if not live():
+        yield lambda _: None
+        return
+    done = width = 0
+
+    def show(text: str) -> None:
+        nonlocal done, width
+        done += 1
+        line = f"measuring, {done} of {steps}: {text}"[:100]
+        print(f"\r{line.ljust(width)}", end="", flush=True)
+        width = len(line)
+
+    try:
+        yield show
+    finally:
+        print("\r" + " " * width + "\r", end="", flush=True)
+
+
+def live() -> bool:
+    """Say whether a person looks: at a terminal, or a front end whose user could be asked.
+
+    Programs that run notebooks have no user to ask, and store what is shown: for them there
+    is neither progress nor anything that can be moved.
+    """
+    ipython = sys.modules.get("IPython")
+    kernel = getattr(ipython and ipython.get_ipython(), "kernel", None)
+    if kernel is not None:
+        return bool(getattr(kernel, "_allow_stdin", False))
+    with contextlib.suppress(OSError, ValueError):
+        return sys.stdout.isatty()
+    return False

@@ -25,6 +25,7 @@ from spead_tutorial.measure.place import Device, Host
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.verify import Report
 from spead_tutorial.results.tables import plain
+from spead_tutorial.tools import progress
 from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, Number, Whole, parsed
 
 _BYTES = Whole(1, in_bytes=True)  # as the programs have it
@@ -95,8 +96,9 @@ def run(**given: Any) -> int:
 
     CHAPTER is a number or the name of a program. It prints the rate, payload bytes over
     time, and what proves it: the packets that the program claims, and what the device
-    counted. A chapter takes only the options that it introduced or inherited: see spead-tutorial
-    chapters. A number of BYTES may have a unit, as in 8KiB, 1MiB or 9kB.
+    counted. While that lasts, a terminal shows how far it has come. A chapter takes only the
+    options that it introduced or inherited: see spead-tutorial chapters. A number of BYTES may
+    have a unit, as in 8KiB, 1MiB or 9kB.
 
     A chapter that receives is run with one that sends to it, on the two machines of a lab, and
     the options of that one are passed on to it. What both print is shown, and then what became of
@@ -141,11 +143,15 @@ def _send(asked: _Asked, chapter: Chapter) -> str | None:
     _check(asked, chapter, asked.lang, to)
     with contextlib.ExitStack() as stack:
         place: Device | Host
+        share = None
         if to is None:
-            place = Device(stack.enter_context(_lab(asked, chapter)), link)
+            here = stack.enter_context(_lab(asked, chapter))
+            place = Device(here, link)
+            share = progress.share_sent(here, chapter, asked.options)
         else:
             place = Host(*to, allow_real_network=asked.allow_real_network)
-        result = programs.run(place, chapter, asked.lang, asked.options)
+        with progress.shown(share):
+            result = programs.run(place, chapter, asked.lang, asked.options)
     if asked.as_json:
         click.echo(json.dumps(result.as_dict()))
     if result.failure is not None or result.rate is None:

@@ -282,6 +282,18 @@ def test_an_environment_reaches_the_program(place, monkeypatch):
     assert seen == [{"A": "1"}] * 2
 
 
+def test_progress_is_shown_where_somebody_looks_and_leaves_nothing(loopback, monkeypatch, capsys):
+    monkeypatch.setattr(measuring, "_take", lambda _, run, n: SAMPLE)
+    notebook.measure(loopback, [Run("8")], 1)
+    assert "measuring" not in capsys.readouterr().out
+    monkeypatch.setattr(measuring, "live", lambda: True)
+    notebook.measure(loopback, [Run("8")], 1)
+    out = capsys.readouterr().out
+    assert "\rmeasuring, 2 of 2: tut_8_send_reuse_memory (python)" in out
+    assert "\n" not in out
+    assert out.endswith(" \r")
+
+
 def test_a_timeline_is_watched(place):
     one = notebook.watch(place, pipelined=True, random=False, heaps=4, heap_size=4096)
     assert len(one.prepare_ns) == 4
