@@ -115,7 +115,9 @@ def measure(
                 if writer is not None:
                     writer.add(one)
                 taken.append(one)
-                failed |= isinstance(one, Sample) and one.failure is not None
+                if isinstance(one, Sample) and one.failure is not None:
+                    failed = True
+                    say(step, one.failure)
             there = Recording.of(begun.headers, taken)
             if failed and step.case.name in given_up(there.samples, there.superseded):
                 hopeless.add(step.case.name)
@@ -132,10 +134,7 @@ def _observed(
     """Yield what there is of a step: a line, or the runs of a search; or say why there is none."""
     try:
         found = take(step, known)
-        for one in (found,) if isinstance(found, Taken) else found:
-            yield one
-            if isinstance(one, Sample) and one.failure is not None:
-                say(step, one.failure)
+        yield from (found,) if isinstance(found, Taken) else found
     except ProgramError as error:
         asked = step.case.observer.asked(step)
         if asked is not None and "failure" in asked.__struct_fields__:

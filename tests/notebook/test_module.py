@@ -283,7 +283,10 @@ def test_an_environment_reaches_the_program(place, monkeypatch):
 
 
 def test_progress_is_shown_where_somebody_looks_and_leaves_nothing(loopback, monkeypatch, capsys):
-    monkeypatch.setattr(measuring, "_take", lambda _, run, n: SAMPLE)
+    def take(place: object, step: case.Step, timeout: float) -> object:
+        return replace(SAMPLE, case=step.case.name, round=step.number, warm_up=step.warm_up)
+
+    monkeypatch.setattr(measuring, "take", take)
     notebook.measure(loopback, [Run("8")], 1)
     assert "measuring" not in capsys.readouterr().out
     monkeypatch.setattr(measuring, "live", lambda: True)
