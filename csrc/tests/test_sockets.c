@@ -33,12 +33,13 @@ static bool fails(void)
     return --failing_left == 0;
 }
 
-#define FAILING(name, parameters, arguments, failed)                                               \
+#define FAILING(...) FAILING_IF(true, __VA_ARGS__)
+#define FAILING_IF(can, name, parameters, arguments, failed)                                       \
     int __real_##name parameters;                                                                  \
     int __wrap_##name parameters;                                                                  \
     int __wrap_##name parameters                                                                   \
     {                                                                                              \
-        bool now = fails();                                                                        \
+        bool now = (can) && fails();                                                               \
         errno = now ? failing_errno : errno;                                                       \
         return now && failing_errno != SHORT ? (failed) : __real_##name arguments;                 \
     }
@@ -49,7 +50,9 @@ FAILING(setsockopt, (int fd, int level, int option, const void *value, socklen_t
         (fd, level, option, value, n), -1)
 FAILING(getsockopt, (int fd, int level, int option, void *value, socklen_t *n),
         (fd, level, option, value, n), -1)
-FAILING(epoll_ctl, (int fd, int how, int of, struct epoll_event *event), (fd, how, of, event), -1)
+/* What is watched can always be let go: else events would name tasks that are freed. */
+FAILING_IF(how != EPOLL_CTL_DEL, epoll_ctl, (int fd, int how, int of, struct epoll_event *event),
+           (fd, how, of, event), -1)
 FAILING(epoll_wait, (int fd, struct epoll_event *events, int n, int ms), (fd, events, n, ms), -1)
 FAILING(ppoll, (struct pollfd * fds, nfds_t n, const struct timespec *left, const sigset_t *mask),
         (fds, n, left, mask), -1)

@@ -75,7 +75,7 @@ def one_input(data: bytes) -> None:
         return
     heap = _heap(data)
     lines = Items()
-    shown = [*lines.take(heap), *lines.lines(heap)]
+    shown = [*lines.read_descriptors(heap), *lines.lines(heap)]
     assert all(line.isprintable() for line in shown), shown
     group = spead_tutorial.ItemGroup()
     try:
