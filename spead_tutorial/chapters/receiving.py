@@ -137,7 +137,8 @@ def parse_receiver_options(
     given = vars(parser.parse_args())
     end_as_in_c()
     logging.getLogger("spead_tutorial").setLevel(logging.ERROR)  # what it warns of is counted here
-    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    if sys.stdout is not None:  # as it is where it was closed before
+        sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     given["host"], given["port"] = given.pop("place")
     given["text"] |= not given["json"]
     return replace(usual, **given)

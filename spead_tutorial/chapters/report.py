@@ -108,7 +108,8 @@ def check_cores(cores: Sequence[int]) -> None:
 
 def tell(message: object) -> None:
     """Say something of a run that goes on."""
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
+    if sys.stderr is not None:  # else print() takes what the program's result goes to
+        print(f"{PROGRAM}: {message}", file=sys.stderr)
 
 
 def fail(message: object) -> NoReturn:

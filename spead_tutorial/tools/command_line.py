@@ -183,6 +183,9 @@ def _leave_terminal() -> None:
 
 def as_process(command: click.Command, name: str) -> NoReturn:
     """Be a command line, to which SIGTERM and SIGHUP are what Ctrl-C is."""
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:  # it was closed before, which nothing else need know
+            setattr(sys, stream, open(os.devnull, "w"))  # noqa: SIM115 (as long as the process)
     for number in _ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as it is under nohup
             signal.signal(number, _raise)

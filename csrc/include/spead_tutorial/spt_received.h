@@ -492,7 +492,7 @@ typedef struct spt_account {
      * sent here.
      */
     uint64_t counts_skipped;
-    /** Packets from the middle of a heap, while another sender's heap of that count was awaited. */
+    /** Packets from the middle of a heap that came next after another sender's of that count. */
     uint64_t sender_mismatches;
     uint64_t single_packet_heaps; /**< Heaps that were complete with their first packet. */
     /** Packets whose heap had to be looked for: it was not that of the packet before. */
