@@ -47,6 +47,7 @@ ATTEMPTS = 3
 #: Whose finding `make test` looks for.
 REPRESENTATIVE = "c sleeps"
 FATES = Fates(rate=1e9, packets=1000, device=0, arrived=1000, unclaimed=0, no_room=200)
+OFTEN = dataclasses.replace(FATES, rate=2e9, no_room=600)  # it has time for 45 % of them
 READS = Calls(1000, 1000, ("recvfrom",), 1, False, (Caller(1, "reader", 1000, ()),))
 READ = Told("reads", "recvfrom", "recvfrom")
 PACKETS = Waited("packets", False, 100)
@@ -61,7 +62,9 @@ def seen(own: str = "", n: int = 0, *waits: Waited, cpu_s: float = 1.0, **more: 
         "fates": FATES, "packet_bytes": 9000, "bare_lost": 0.0, "held": 5e8, "sockets": (ROOM,),
     }  # fmt: skip
     its |= {
-        name: more.pop(name) for name in ("fates", "sockets", "told", "bare_lost") if name in more
+        name: more.pop(name)
+        for name in ("fates", "sockets", "told", "bare_lost", "held")
+        if name in more
     }
     run = Run(1.0, 100_000, 900_000_000, 200, 1.0, (Watched(thread, 200, waits),), ())
     facts: dict[str, Any] = {
@@ -88,8 +91,9 @@ def seen(own: str = "", n: int = 0, *waits: Waited, cpu_s: float = 1.0, **more: 
         (seen(cpu_s=0.2), "call-per-packet"),
         (seen(cpu_s=0.2, loops=(Loop("", Way(9000), (2e-6,)),)), None),
         (seen(cpu_s=0.2, language="Java"), None),  # whose library can do nothing else
-        # A bare reader with as much room loses as much: that it waits for packets says nothing.
-        (seen("computes", 75, bare_lost=0.3), "small-buffer"),
+        # A bare reader with as much room loses as much, and it has the time for all packets.
+        (seen("computes", 75, PACKETS, cpu_s=0.5, bare_lost=0.3), "small-buffer"),
+        (seen("computes", 75, cpu_s=1.0, bare_lost=0.3, fates=OFTEN), "computes"),
         (seen("computes", 75, PACKETS, cpu_s=0.5), "computes"),
         (seen("computes", 75, PACKETS, cpu_s=0.6, late=0.2), "computes"),
         (seen(told={"ring_dropped": 3}), "ring-full"),
@@ -163,8 +167,12 @@ def test_waits_for_packets_are_no_part_of_what_could_gain():
 
 
 def test_of_a_receiver_near_the_best_bare_reader_nothing_is_found_but_a_small_buffer():
-    for lost, begins in ((0.0, "Nothing found."), (0.3, "Mend first: too little room")):
-        fast = seen(cpu_s=0.2, bare_lost=lost)
+    for lost, held, begins in (
+        (0.0, 5e8, "Nothing found."),
+        (0.3, 5e8, "Mend first: too little room"),
+        (0.3, 1e9, "Nothing found."),  # above that the usual buffer is short for all
+    ):
+        fast = seen(cpu_s=0.2, bare_lost=lost, held=held)
         assert text(fast, diagnose(fast)).startswith(begins)
 
 

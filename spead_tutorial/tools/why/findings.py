@@ -8,12 +8,14 @@ import statistics
 from spead_tutorial.results.units import bytes_text, thousands
 from spead_tutorial.tools.why import loops
 from spead_tutorial.tools.why.equation import NO_CORE, Account, account
-from spead_tutorial.tools.why.facts import Loop, Seen
+from spead_tutorial.tools.why.facts import Loop, Receiving, Seen
 from spead_tutorial.tools.why.stacks import IDLE, KINDS, READS, SENDS
 
 #: A gain below this is said last, in a line; and how many times what the best loop takes a packet
 #: may take, of which nothing is found.
 MATTERS, FAST = 1.1, 2.2
+#: A rate in bytes/s at which a receiver that loses nothing has room enough.
+_HELD = 0.9e9
 #: Standard errors of an interval, and the most that a rate may be uncertain.
 _ERRORS, _MOST_NOISE = 2.0, 0.3
 _SHARED = "shared-core"
@@ -64,7 +66,8 @@ def finding(
 
 def diagnose(seen: Seen) -> tuple[Finding, ...]:
     """Return what makes a sender slow, what gains most first."""
-    its, elsewhere = account(seen), _lost_elsewhere(seen)
+    its = account(seen)
+    elsewhere = _lost_elsewhere(seen, its)
     if its is None or its.busy_s <= 0:
         return elsewhere
     found = [*_of_parts(seen, its), *_of_ways(seen, its)]
@@ -75,7 +78,7 @@ def _worth(one: Finding) -> float:
     return -one.gain.median if one.gain else 0.0
 
 
-def _lost_elsewhere(seen: Seen) -> tuple[Finding, ...]:
+def _lost_elsewhere(seen: Seen, takes: Account | None) -> tuple[Finding, ...]:
     """Return where a receiver's packets are lost, other than for want of its time."""
     its = seen.receiving
     if its is None:
@@ -85,10 +88,24 @@ def _lost_elsewhere(seen: Seen) -> tuple[Finding, ...]:
     found = {
         "device": (2 * fates.device > fates.no_room, [thousands(fates.device)]),
         "no-socket": (2 * fates.unclaimed > fates.lost, [thousands(fates.unclaimed)]),
-        "small-buffer": (0 < fates.share < 2 * its.bare_lost, rooms),
+        "small-buffer": (_is_small(its, takes), rooms),
         "ring-full": (ring > 0, [thousands(ring)]),
     }
     return tuple(finding(kind, seen, 0.0, where) for kind, (is_so, where) in found.items() if is_so)
+
+
+def _is_small(its: Receiving, takes: Account | None) -> bool:
+    """Whether most is lost in a buffer that a bare reader loses in, too, and not for want of time.
+
+    At the highest rates the usual buffer is short for everybody.
+    """
+    fates = its.fates
+    if not fates.lost or (its.held or 0.0) > _HELD:
+        return False
+    packet_s = takes.busy_s if takes else 0.0
+    slow = max(0.0, 1 - its.packet_bytes / (packet_s * fates.rate)) if packet_s else 0.0
+    room = fates.share - slow
+    return fates.share / 2 < room < 2 * its.bare_lost
 
 
 def is_fast(seen: Seen, its: Account) -> bool:
