@@ -107,7 +107,7 @@ def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_l
 @pytest.mark.parametrize(
     ("call", "arguments", "timed"),
     [
-        ("futex", "0x7f 0x80 0x2 0x0 0x0 0x0", False),
+        ("futex", "0x7f 0x80 0x1 0x0 0x0 0x0", False),
         ("futex", "0x7f 0x189 0x0 0x7ffc 0x0 0x0", True),
         ("epoll_wait", "0x4 0x7f 0x80 0xffffffff 0x0 0x8", False),
         ("epoll_wait", "0x4 0x7f 0x80 0xa 0x0 0x8", True),
@@ -117,6 +117,16 @@ def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_l
 def test_the_kernel_says_what_a_thread_waits_in_and_if_a_time_ends_it(call, arguments, timed):
     assert doing(f"7 {arguments} 0x7ffc 0x7f01", {7: call}) == Blocked(call, timed)
     assert doing("running") is None
+
+
+def test_a_wait_for_a_mutex_is_told_from_other_uses_of_a_futex():
+    for arguments, call in (
+        ("0x7f 0x80 0x2 0x0 0x0 0x0", "mutex"),
+        ("0x7f 0x189 0x2 0x0 0x0 0xffffffff", "mutex"),  # Rust's
+        ("0x7f 0x189 0x2 0x7ffc 0x0 0xffffffff", "futex"),  # until some time
+        ("0x7f 0x81 0x2 0x0 0x0 0x0", "futex"),  # wakes others
+    ):
+        assert doing(f"7 {arguments} 0x7ffc 0x7f01", {7: "futex"}).call == call
 
 
 # ---- What stacks are for ----

@@ -113,9 +113,11 @@ def test_where_packets_are_lost_is_said_first_and_then_what_takes_most(
 def test_who_runs_or_sleeps_while_a_reader_waits_and_only_then_has_a_lock():
     runs = Waited("futex", True, 150, running={2: 150})
     sleeps = Waited("futex", False, 150, asleep={2: 150})
+    mutex = Waited("mutex", False, 150, running={2: 150})
     for waits, beside, kind in (
         (runs, Waited("running", False, 50, asleep={2: 50}), "waits-for-thread"),
         (runs, Waited("running", False, 50, running={2: 50}), "computes"),
+        (mutex, Waited("running", False, 50, running={2: 50}), "waits-for-thread"),
         (sleeps, Waited("running", False, 50), "waits-for-thread"),
     ):
         its = seen(cpu_s=0.25, late=0.0)

@@ -14,6 +14,7 @@ from spead_tutorial.tools.why.stacks import (
     KINDS,
     LOCK,
     LOOP,
+    MUTEX,
     OTHER,
     OWN,
     READS,
@@ -289,6 +290,9 @@ class _Teller:
 
     def _waited(self, line: Watched, wait: Waited, seconds: float) -> Iterator[Part]:
         """Divide a wait by what ends it: a time, or what another thread does."""
+        if wait.call == MUTEX:
+            yield Part(LOCK, self._owner(wait), seconds)
+            return
         kind = WAITS.get(wait.call, OTHER)
         if kind == IDLE or (kind in (READS, LOOP) and self.main == READS and not wait.timed):
             yield Part(IDLE, "", seconds)  # or something has just come
@@ -322,6 +326,12 @@ class _Teller:
                 seconds *= 1 - part
         is_for_started = self._starts and kind in (LOCK, INPUT)
         yield Part(STARTS if is_for_started else kind, wait.call, seconds)
+
+    def _owner(self, wait: Waited) -> str:
+        """Name who has a mutex that is waited for: who mostly runs, or sleeps, meanwhile."""
+        others = Counter(wait.running) | Counter(wait.asleep)
+        owner = next((self._watched.get(tid) for tid, _ in others.most_common(1)), None)
+        return owner.thread.name if owner else wait.call
 
     def _holder(self, line: Watched, wait: Waited) -> tuple[str, float]:
         """Return who runs, or sleeps, while a thread waits and not otherwise, and how often."""

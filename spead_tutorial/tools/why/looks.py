@@ -17,7 +17,7 @@ from typing import NamedTuple
 from spead_tutorial.lab import Counters
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.facts import Run, Thread, Waited, Watched
-from spead_tutorial.tools.why.stacks import IDLE, INPUT, LOCK, LOOP, READS, SENDS, WAITS
+from spead_tutorial.tools.why.stacks import IDLE, INPUT, LOCK, LOOP, MUTEX, READS, SENDS, WAITS
 
 #: What is counted of a thread from its beginning on.
 _COUNTED = ("user_s", "system_s", "runnable_s", "voluntary", "faults")
@@ -115,6 +115,9 @@ _NUMBERS = tomllib.loads(_FILE.read_text()).get(platform.machine(), "")
 _HERE = {int(number): name for name, _, number in (one.partition("=") for one in _NUMBERS.split())}
 #: Which argument says until when: an address, of which nothing is none, or milliseconds.
 _UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
+#: How futex waits for a mutex: its command, and the value, which is 2 where others want a mutex of
+#: glibc or Rust, and no time.
+_COMMAND, _WAIT, _WANTED = 0x7F, (0, 9), [2, 0]
 _MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}
 
 
@@ -127,6 +130,8 @@ def doing(text: str, numbers: Mapping[int, str] = _HERE) -> Blocked | None:
     name = numbers.get(number, f"call {number}" if number >= 0 else "")
     timed = name.endswith("nanosleep")
     if len(arguments) == 6:
+        if name == "futex" and arguments[1] & _COMMAND in _WAIT and arguments[2:4] == _WANTED:
+            return Blocked(MUTEX, timed=False)
         if name in _UNTIL:
             timed = arguments[_UNTIL[name]] != 0
         elif name in _MILLISECONDS:

@@ -34,6 +34,8 @@ _FILE = importlib.resources.files(__package__).joinpath("kinds.toml")
 KINDS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Kind])
 OWN, LOCK, OTHER, INPUT = "computes", "waits-for-thread", "other-calls", "waits-for-input"
 SENDS, READS, IDLE, LOOP = "sends", "reads", "waits-for-packets", "event-loop"
+#: What a thread waits in that wants a mutex, which is no call of its own.
+MUTEX = "mutex"
 #: The kind of each system call, and of each that is waited in.
 CALLS = {call: kind for kind, one in KINDS.items() for call in one.calls.split()}
 WAITS = {call: kind for kind, one in KINDS.items() for call in one.waits.split()}
