@@ -228,7 +228,8 @@ cdef class ChunkRing:
         Returns
         -------
         Chunk
-            The one that has been in the ring for longest.
+            The one that has been in the ring for longest; from a ring of free chunks, the one that
+            was put in last.
 
         Raises
         ------

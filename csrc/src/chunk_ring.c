@@ -36,7 +36,8 @@ struct spt_chunk_ring {
     size_t n;
     size_t producers;
     bool stopped;
-    bool wanted; /* somebody who watches found no room, or no chunk */
+    bool newest_first; /* of free chunks: their memory is in the cache */
+    bool wanted;       /* somebody who watches found no room, or no chunk */
     event data, space;
     int data_set;          /* of data's, and the pool's */
     spt_thread_pool *pool; /* atomic; NULL before a stream needs it */
@@ -85,11 +86,13 @@ static bool wait_until(spt_chunk_ring *r, event *e, uint64_t deadline_ns)
 
 /* ---- In and out, under the lock -------------------------------------------------------------- */
 
-static void append(spt_chunk_ring *r, spt_chunk *chunk)
+static void insert(spt_chunk_ring *r, spt_chunk *chunk)
 {
-    chunk->next_ = NULL;
-    *r->end = chunk;
-    r->end = &chunk->next_;
+    spt_chunk **at = r->newest_first ? &r->first : r->end;
+    chunk->next_ = *at;
+    *at = chunk;
+    if (r->end == at)
+        r->end = &chunk->next_;
     r->n++;
     update(r);
 }
@@ -100,7 +103,7 @@ static spt_status put(spt_chunk_ring *r, spt_chunk *chunk)
         return SPT_ERR_STOPPED;
     if (r->n >= r->capacity)
         return SPT_PENDING;
-    append(r, chunk);
+    insert(r, chunk);
     return SPT_OK;
 }
 
@@ -274,6 +277,12 @@ spt_thread_pool *spti_chunk_ring_pool(spt_chunk_ring *ring, spt_error *err)
     return ring->pool;
 }
 
+void spti_chunk_ring_is_free(spt_chunk_ring *ring)
+{
+    SPTI_HOLD(&ring->lock);
+    ring->newest_first = true;
+}
+
 void spti_chunk_ring_watch(spt_chunk_ring *ring, spti_chunk_watch *watch)
 {
     SPTI_HOLD(&ring->watch_lock);
@@ -310,7 +319,7 @@ spt_status spti_chunk_ring_try_get(spt_chunk_ring *ring, spt_chunk **chunk)
 void spti_chunk_ring_put_last(spt_chunk_ring *ring, spt_chunk *chunk)
 {
     SPTI_HOLD(&ring->lock);
-    append(ring, chunk);
+    insert(ring, chunk);
 }
 
 void spti_chunk_ring_tell(spt_chunk_ring *ring)

@@ -29,6 +29,23 @@ TEST(chunks_come_out_in_the_order_in_which_they_went_in)
     }
 }
 
+TEST(of_free_chunks_that_comes_out_first_which_went_in_last)
+{
+    OWN(spt_chunk_ring) ring = new_ring(3);
+    spt_chunk chunks[3] = {0};
+    put_chunk(ring, &chunks[0]);
+    spti_chunk_ring_is_free(ring);
+    put_chunk(ring, &chunks[1]);
+    CHECK(get_chunk_of(ring) == &chunks[1]);
+    put_chunk(ring, &chunks[2]);
+    CHECK(get_chunk_of(ring) == &chunks[2]);
+    CHECK(get_chunk_of(ring) == &chunks[0]);
+    for (int i = 0; i < 3; i++) /* it has been empty */
+        put_chunk(ring, &chunks[i]);
+    for (int i = 3; i-- > 0;)
+        CHECK(get_chunk_of(ring) == &chunks[i]);
+}
+
 TEST(a_ring_that_is_stopped_gives_what_is_in_it_and_takes_no_more)
 {
     OWN(spt_chunk_ring) ring = new_ring(2);

@@ -52,7 +52,8 @@ SPT_API SPT_MUST_CHECK spt_status spt_chunk_ring_put(spt_chunk_ring *ring, spt_c
                                                      int64_t timeout_ns);
 
 /**
- * Get the chunk that has been in it for longest.
+ * Get the chunk that has been in it for longest; from a ring of free chunks, from the first stream
+ * on that has it as that, the one that was put in last: its memory is most likely in the cache.
  *
  * :param chunk: Filled, for ``SPT_OK``; else ``NULL``.
  * :return: ``SPT_OK``; ``SPT_PENDING`` after the time, or a signal; ``SPT_DONE`` where the ring has
@@ -139,7 +140,7 @@ typedef struct spt_chunk_config {
     uint64_t stream_id; /**< What chunks have as their ``stream_id``. */
     /** Where chunks go that are filled. Borrowed until the stream is destroyed. */
     spt_chunk_ring *data_ring;
-    /** Where chunks come from. Borrowed until the stream is destroyed. */
+    /** Where chunks come from, the newest first. Borrowed until the stream is destroyed. */
     spt_chunk_ring *free_ring;
 } spt_chunk_config;
 
