@@ -17,7 +17,7 @@ import scipy
 from claims import Claims, parser_of
 
 CHUNK = 1 << 20
-CHUNKS, WINDOW = 8, 2
+CHUNKS, WINDOW, LIVE = 8, 2, 4
 HEAP_CNT = 1
 
 
@@ -47,7 +47,7 @@ def main() -> None:
     data_ring, free_ring = recv.ChunkRingbuffer(CHUNKS), recv.ChunkRingbuffer(CHUNKS)
     stream = recv.ChunkRingStream(
         library.ThreadPool(),
-        recv.StreamConfig(max_heaps=WINDOW * shape.heaps),
+        recv.StreamConfig(max_heaps=LIVE),
         recv.ChunkStreamConfig(items=[HEAP_CNT], max_chunks=WINDOW, place=place),
         data_ring,
         free_ring,

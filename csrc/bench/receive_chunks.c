@@ -3,7 +3,7 @@
 #include "place.h"
 #include "receiving.h"
 
-enum { CHUNK = 1 << 20, CHUNKS = 8, WINDOW = 2 };
+enum { CHUNK = 1 << 20, CHUNKS = 8, WINDOW = 2, LIVE = 4 };
 
 static void receive(struct receiving *r, spt_chunk_ring *filled, spt_chunk_ring *free_ones)
 {
@@ -30,7 +30,7 @@ static spt_recv_stream *make_stream(spt_thread_pool *pool, struct chunk_shape *s
 {
     spt_error err = {0};
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
-    config.heaps.max_heaps = WINDOW * (size_t)shape->heaps;
+    config.heaps.max_heaps = LIVE;
     const spt_chunk_config chunks = {
         .place = place,
         .place_user = shape,
