@@ -157,8 +157,9 @@ def _without(seen: Seen, its: Account, takes_s: float, whole_s: float | None = N
     rest = max(whole_s - takes_s, least)
     most, fewest = rest + error, max(least, rest - error - min(rest - least, takes_s))
     low, high = max(1.0, whole_s / most), max(1.0, whole_s / fewest)
-    if high > MATTERS:  # the two were measured one after the other
-        low, high = max(1.0, low * (1 - _noise(seen))), high * (1 + _noise(seen))
+    if high > MATTERS:  # the two were measured one after the other, and the loop beside them
+        noise = min(_MOST_NOISE, _noise(seen) + (_spread(as_is) if as_is else 0.0))
+        low, high = max(1.0, low * (1 - noise)), high * (1 + noise)
     return Gain(whole_s / rest, low, high)
 
 
@@ -237,6 +238,5 @@ def _gain_of(seen: Seen, its: Account, as_is: Loop, other: Loop) -> Gain:
 
 def _spread(loop: Loop) -> float:
     """Return how far a loop's rounds are apart, as a share of it."""
-    times = sorted(loop.packet_s)
-    inner = times[len(times) // 4 : -(len(times) // 4) or None]
-    return (inner[-1] - inner[0]) / 2 / _median(loop) if _median(loop) else 0.0
+    times = loop.packet_s
+    return (max(times) - min(times)) / 2 / _median(loop) if _median(loop) else 0.0
