@@ -107,7 +107,8 @@ static bool read_real(const struct word *word, const char *text)
 {
     char *end;
     double number = strtod(text, &end);
-    if (end == text || *end != '\0' || !isfinite(number) || number <= 0 ||
+    if (end == text || *end != '\0' || !isfinite(number) || number < 0 ||
+        (number == 0 && word->kind == WORD_REAL) ||
         (word->range[1] > 0 && number > (double)word->range[1]))
         return false;
     *(double *)word->to = number;
@@ -139,12 +140,15 @@ static bool read_value(const struct word *word, const char *text)
             *(int *)word->to = (int)number;
         return true;
     case WORD_REAL:
+    case WORD_RATE:
         return read_real(word, text);
     case WORD_PAIR:
         return read_pair(text, word->to);
     case WORD_TEXT:
         *(const char **)word->to = text;
         return true;
+    case WORD_REST: /* they are not one */
+        break;
     }
     return false;
 }
@@ -175,7 +179,7 @@ static void print_default(const struct word *word)
         printf("%zu", *(const size_t *)word->to);
     else if (word->kind == WORD_INT)
         printf("%d", *(const int *)word->to);
-    else if (word->kind == WORD_REAL)
+    else if (word->kind == WORD_REAL || word->kind == WORD_RATE)
         printf("%g", *(const double *)word->to);
 }
 
@@ -205,7 +209,10 @@ _Noreturn static void help(const char *doc, const char *example, const struct wo
     for (const struct word *const *it = words; *it != NULL; it++) {
         width = width_of(*it) > width ? width_of(*it) : width;
         if ((*it)->name[0] != '-')
-            printf((*it)->optional ? " [%s]" : " %s", (*it)->name);
+            printf((*it)->kind == WORD_REST ? " %s..."
+                   : (*it)->optional        ? " [%s]"
+                                            : " %s",
+                   (*it)->name);
     }
     printf("\n\n%s\n\n", doc);
     for (; *words != NULL; words++)
@@ -257,6 +264,10 @@ static void take_places(char **argv, const struct word *const *words)
     for (; *words != NULL; words++) {
         if ((*words)->name[0] == '-')
             continue;
+        if (*argv != NULL && (*words)->kind == WORD_REST) {
+            *(char ***)(*words)->to = argv;
+            return;
+        }
         if (*argv != NULL)
             take(*words, *argv++);
         else if (!(*words)->optional)

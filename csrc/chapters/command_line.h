@@ -19,8 +19,10 @@ enum word_kind {
     WORD_SIZE,
     WORD_INT,
     WORD_REAL, /* a double, above 0 */
+    WORD_RATE, /* ... or 0 */
     WORD_PAIR, /* two int, with a comma */
     WORD_TEXT, /* a const char *, borrowed */
+    WORD_REST, /* a char **, borrowed: this word and all that follow; NULL comes last */
 };
 
 /* Something that may be on the command line. */

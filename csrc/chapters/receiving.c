@@ -17,27 +17,11 @@ enum {
     MOST_SOCKETS = 256
 }; /* of a stream, with descriptors */
 
-/* The text is cut in two where the host ends. */
-static spt_endpoint place(char *text)
-{
-    char *colon = strrchr(text, ':'), *host = text, *port = text, *end;
-    if (colon != NULL)
-        port = colon + 1;
-    long number = strspn(port, "0123456789") == strlen(port) ? strtol(port, &end, 10) : 0;
-    if (number < 1 || number > 65535)
-        usage_error("port must be a number from 1 to 65535, not '%s'", port);
-    if (colon == NULL)
-        return (spt_endpoint){"", (int)number};
-    bool in_brackets = host[0] == '[' && colon > host && colon[-1] == ']';
-    colon[in_brackets ? -1 : 0] = '\0';
-    return (spt_endpoint){host + in_brackets, (int)number};
-}
-
 struct receiver_options parse_receiver_options(int argc, char **argv, const char *doc,
                                                struct receiver_options usual)
 {
     struct receiver_options o = usual;
-    char *where = NULL, accepted[4] = "";
+    char *where = NULL, accepted[5] = "";
     o.endpoint = (spt_endpoint){"", 8888};
     o.silence_s = 5;
     if (usual.heap_size > 0)
@@ -46,6 +30,8 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
         strcat(accepted, "b");
     if (usual.sockets > 0)
         strcat(accepted, "s");
+    if (usual.senders > 0)
+        strcat(accepted, "a");
     const struct word words[] = {
         {"[HOST:]PORT", NULL, "address and UDP port to listen on (any, 8888)", WORD_TEXT, &where,
          .optional = true},
@@ -58,6 +44,12 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
          WORD_SIZE, &o.buffers, .range = {0, MOST_BUFFERS}, .only = 'b'},
         {"-s, --sockets", "COUNT", "sockets on the port, each with a thread (%)", WORD_SIZE,
          &o.sockets, .range = {1, MOST_SOCKETS}, .only = 's'},
+        {"--senders", "COUNT", "senders, each of which has a port, from PORT on (%)", WORD_SIZE,
+         &o.senders, .range = {1, MOST_SENDERS}, .only = 'a'},
+        {"--interface", "ADDRESS", "address of the card to join a group on (the route's)",
+         WORD_TEXT, &o.interface, .only = 'a'},
+        {"--lossy", NULL, "go on without senders that are too slow", WORD_ON, .to = &o.lossy,
+         .only = 'a'},
         {"--json", NULL, "print a JSON object, not the heaps", WORD_ON, .to = &o.json},
         {"--text", NULL, "with --json: print the heaps, too", WORD_ON, .to = &o.text},
         {NULL},
@@ -65,7 +57,8 @@ struct receiver_options parse_receiver_options(int argc, char **argv, const char
     read_words(argc, argv, doc, "-t 60 8888", accepted, words);
     o.text |= !o.json;
     if (where != NULL)
-        o.endpoint = place(where);
+        o.endpoint = read_place(where);
+    check_last_port(o.endpoint.port, larger(1, o.senders));
     setvbuf(stdout, NULL, _IOLBF, 0);
     return o;
 }
@@ -104,39 +97,48 @@ static void add_stats(spt_recv_stats *all, const spt_recv_stats *one)
         all->longest_ring_wait_ns = one->longest_ring_wait_ns;
 }
 
+/* Add those of some streams to that. */
+static void add_streams(spt_recv_stats *all, spt_recv_stream *const *streams, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        spt_recv_stats one;
+        spt_recv_stream_stats(streams[i], &one);
+        add_stats(all, &one);
+    }
+}
+
 /* Senders of chapters count every heap, so counts that were skipped are of heaps that are missing.
  */
 static spt_recv_stats stats_of(const struct heaps *heaps)
 {
-    spt_recv_stats stats = {0}, one;
-    if (heaps->sockets == NULL)
-        spt_recv_stream_stats(heaps->stream, &stats);
-    for (size_t i = 0; i < heaps->n_sockets; i++) {
-        spt_recv_stream_stats(heaps->sockets[i].stream, &one);
-        add_stats(&stats, &one);
-    }
+    spt_recv_stats stats = {0};
+    if (heaps->members != NULL)
+        add_streams(&stats, heaps->members, heaps->n_members);
+    else if (heaps->sockets == NULL)
+        add_streams(&stats, &heaps->stream, 1);
+    for (size_t i = 0; i < heaps->n_sockets; i++)
+        add_streams(&stats, &heaps->sockets[i].stream, 1);
     stats.account.heaps_never_begun += stats.account.counts_skipped;
     return stats;
 }
 
-static volatile sig_atomic_t was_interrupted;
+static volatile sig_atomic_t was_interrupted; /* by which signal */
 
 static void note_interrupt(int number)
 {
-    (void)number;
-    was_interrupted = 1;
+    was_interrupted = number;
 }
 
-/* Take Ctrl-C, unless it is ignored, as under nohup. */
-static void take_interrupts(void)
+/* Take a signal, unless it is ignored, as Ctrl-C is under nohup. */
+static void take_interrupt(int number)
 {
     struct sigaction before, action = {.sa_handler = note_interrupt, .sa_flags = SA_RESTART};
-    sigaction(SIGINT, NULL, &before);
+    sigaction(number, NULL, &before);
     if (before.sa_handler != SIG_IGN)
-        sigaction(SIGINT, &action, NULL);
+        sigaction(number, &action, NULL);
 }
 
-/* End the stream after Ctrl-C. */
+/* End the stream after a signal. */
 static void heed_interrupt(struct heaps *heaps)
 {
     if (!was_interrupted)
@@ -157,7 +159,8 @@ struct heaps heaps_of_one(spt_recv_stream *stream, const struct receiver_options
         tell("the receive buffer has %" PRIu64 " bytes, not %d: allow more with"
              " 'sysctl -w net.core.rmem_max=%d'",
              granted, BUFFER_SIZE, BUFFER_SIZE);
-    take_interrupts();
+    take_interrupt(SIGINT);
+    take_interrupt(SIGTERM);
     tell("listening on port %d", options->endpoint.port);
     if (together != NULL)
         together->told = true;
@@ -179,10 +182,22 @@ static void note_that_something_came(struct heaps *heaps, int64_t now)
     __atomic_store_n(&together_of(heaps)->since_ns, now, __ATOMIC_SEQ_CST);
 }
 
+/* Keep of a group whom its streams wait for: at the end they do not any more. */
+static void note_awaited(struct heaps *heaps)
+{
+    spt_chunk_group_stats stats;
+    if (heaps->group == NULL)
+        return;
+    spt_chunk_group_read_stats(heaps->group, &stats);
+    heaps->awaits = stats.waits;
+    heaps->awaited = stats.slow_member;
+}
+
 /* End the stream if nothing has come for some time: the stop heap may be lost, or has come to
  * another socket. Those that have ended earlier keep theirs: closing one moves flows. */
 static void look(struct heaps *heaps)
 {
+    note_awaited(heaps);
     heed_interrupt(heaps);
     uint64_t came = stats_of(heaps).sockets.datagrams;
     int64_t now = time_ns(CLOCK_MONOTONIC);
@@ -256,6 +271,16 @@ struct heaps chunks_of(spt_recv_stream *stream, spt_chunk_ring *filled,
 {
     struct heaps heaps = heaps_of(stream, options);
     heaps.chunks = filled;
+    return heaps;
+}
+
+struct heaps chunks_of_all(spt_chunk_group *group, spt_recv_stream *const *members, size_t n,
+                           spt_chunk_ring *filled, const struct receiver_options *options)
+{
+    struct heaps heaps = chunks_of(members[0], filled, options);
+    heaps.group = group;
+    heaps.members = members;
+    heaps.n_members = n;
     return heaps;
 }
 
@@ -400,6 +425,42 @@ static void print_pool(const struct heaps *heaps)
     printf("page faults: %" PRIu64 "\n", counts.page_faults);
 }
 
+/* What a stream of a group says of its sender. */
+struct sender_counts {
+    uint64_t heaps, packets, incomplete, missing, too_old, dropped;
+};
+
+static struct sender_counts counts_of_sender(const struct heaps *heaps, size_t i)
+{
+    spt_recv_stats stats;
+    spt_chunk_stats chunks;
+    spt_recv_stream_stats(heaps->members[i], &stats);
+    spt_recv_stream_chunk_stats(heaps->members[i], &chunks, NULL);
+    return (struct sender_counts){
+        .heaps = stats.account.heaps_complete,
+        .packets = stats.sockets.datagrams,
+        .incomplete = stats.account.heaps_evicted + stats.account.heaps_flushed,
+        .missing = stats.account.heaps_never_begun + stats.account.counts_skipped,
+        .too_old = chunks.too_old_heaps,
+        .dropped = stats.sockets.dropped,
+    };
+}
+
+static void print_senders(const struct heaps *heaps)
+{
+    spt_chunk_group_stats stats;
+    for (size_t i = 0; i < heaps->n_members; i++) {
+        struct sender_counts one = counts_of_sender(heaps, i);
+        printf("sender %zu: %" PRIu64 " heaps, %" PRIu64 " incomplete, %" PRIu64
+               " missing, %" PRIu64 " too old; %" PRIu64 " dropped\n",
+               i, one.heaps, one.incomplete, one.missing, one.too_old, one.dropped);
+    }
+    if (heaps->group != NULL) {
+        spt_chunk_group_read_stats(heaps->group, &stats);
+        printf("waits for a sender: %" PRIu64 "\n", stats.member_waits);
+    }
+}
+
 static void print_account(const struct heaps *heaps, const spt_recv_stats *stats)
 {
     const spt_account *account = &stats->account;
@@ -429,6 +490,7 @@ static void print_account(const struct heaps *heaps, const spt_recv_stats *stats
     for (size_t i = 0; i < heaps->n_sockets; i++)
         printf("socket %zu: %zu heaps, %" PRIu64 " dropped\n", i + 1, heaps->sockets[i].n,
                stats_of(&heaps->sockets[i]).sockets.dropped);
+    print_senders(heaps);
     if (heaps->not_understood > 0)
         printf(
             "heaps not understood: %zu (their descriptors did not arrive, or say something else)\n",
@@ -450,13 +512,33 @@ struct chunk_counts {
     uint64_t unfit, twice; /* those that came whole, and were written over by others */
 };
 
+static void add_chunk_stats(spt_chunk_stats *all, const spt_chunk_stats *one)
+{
+    all->too_old_heaps += one->too_old_heaps;
+    all->rejected_heaps += one->rejected_heaps;
+    all->misplaced_heaps += one->misplaced_heaps;
+    all->chunks += one->chunks;
+    all->chunk_waits += one->chunk_waits;
+    all->room_waits += one->room_waits;
+    if (one->longest_chunk_wait_ns > all->longest_chunk_wait_ns)
+        all->longest_chunk_wait_ns = one->longest_chunk_wait_ns;
+    if (one->longest_room_wait_ns > all->longest_room_wait_ns)
+        all->longest_room_wait_ns = one->longest_room_wait_ns;
+}
+
 static struct chunk_counts chunk_counts_of(const struct heaps *heaps, const spt_account *account)
 {
     struct chunk_counts counts = {0};
-    if (heaps->chunks != NULL) {
-        spt_recv_stream_chunk_stats(heaps->stream, &counts.stats, &counts.unfit);
-        counts.twice = account->heaps_complete - heaps->n;
+    for (size_t i = 0; i < larger(heaps->chunks != NULL, heaps->n_members); i++) {
+        spt_chunk_stats one;
+        uint64_t unfit;
+        spt_recv_stream_chunk_stats(heaps->members != NULL ? heaps->members[i] : heaps->stream,
+                                    &one, &unfit);
+        add_chunk_stats(&counts.stats, &one);
+        counts.unfit += unfit;
     }
+    if (heaps->chunks != NULL)
+        counts.twice = account->heaps_complete - heaps->n;
     return counts;
 }
 
@@ -502,6 +584,16 @@ static void print_chunk_record(const struct chunk_counts *counts)
 static const char *trouble_of_chunks(const struct heaps *heaps, const struct chunk_counts *counts)
 {
     static char text[160];
+    if (heaps->awaits) {
+        snprintf(text, sizeof(text),
+                 "all waited for sender %zu, of which nothing comes: have it send,"
+                 " or go on without it with --lossy",
+                 heaps->awaited);
+        return text;
+    }
+    if (counts->stats.too_old_heaps > 0 && heaps->options->lossy)
+        return "heaps came too late: their senders are too far behind the others, which"
+               " --lossy does not wait for";
     snprintf(text, sizeof(text),
              "heaps are not of %zu bytes, or their timestamps are no multiples of that:"
              " say with -H what the sender sends",
@@ -523,6 +615,24 @@ static void print_sockets(const struct heaps *heaps)
         spt_receive_stats socket = stats_of(&heaps->sockets[i]).sockets;
         printf("%s{\"heaps\": %zu, \"datagrams\": %" PRIu64 ", \"dropped\": %" PRIu64 "}", before,
                heaps->sockets[i].n, socket.datagrams, socket.dropped);
+    }
+    putchar(']');
+}
+
+static void print_sender_records(const struct heaps *heaps)
+{
+    spt_chunk_group_stats stats;
+    spt_chunk_group_read_stats(heaps->group, &stats);
+    printf(", \"member_waits\": %" PRIu64 ", \"longest_member_wait_ns\": %" PRIu64,
+           stats.member_waits, stats.longest_member_wait_ns);
+    const char *before = ", \"senders\": [";
+    for (size_t i = 0; i < heaps->n_members; i++, before = ", ") {
+        struct sender_counts one = counts_of_sender(heaps, i);
+        printf("%s{\"port\": %zu, \"heaps\": %" PRIu64 ", \"packets\": %" PRIu64
+               ", \"incomplete\": %" PRIu64 ", \"missing\": %" PRIu64 ", \"too_old\": %" PRIu64
+               ", \"dropped\": %" PRIu64 "}",
+               before, (size_t)heaps->options->endpoint.port + i, one.heaps, one.packets,
+               one.incomplete, one.missing, one.too_old, one.dropped);
     }
     putchar(']');
 }
@@ -589,6 +699,8 @@ static void print_record(const struct heaps *heaps, const spt_recv_stats *stats,
         print_chunk_record(chunks);
     if (heaps->sockets != NULL)
         print_sockets(heaps);
+    if (heaps->group != NULL)
+        print_sender_records(heaps);
     puts("}");
 }
 
@@ -659,5 +771,5 @@ int report_heaps(const struct heaps *heaps, const char *format, ...)
         what = trouble(heaps, &stats, slow, sizeof(slow));
     if (what != NULL)
         tell("%s%s", slow, what);
-    return heaps->interrupted ? 128 + SIGINT : what != NULL; /* as a shell has it */
+    return heaps->interrupted ? 128 + was_interrupted : what != NULL; /* as a shell has it */
 }

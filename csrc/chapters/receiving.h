@@ -20,7 +20,9 @@ struct receiver_options {
     spt_endpoint endpoint; /* where to listen; "" for any address of this machine */
     double silence_s;
     bool json, text; /* text: say what comes, which json alone does not */
-    size_t heap_size, buffers, sockets;
+    size_t heap_size, buffers, sockets, senders;
+    const char *interface; /* the address of one to join a group on; or NULL */
+    bool lossy;
 };
 
 /* Read the command line. Of the defaults only those are the program's that are sizes. */
@@ -56,10 +58,15 @@ struct heaps {
     struct together alone, *together;
     const struct heaps *sockets; /* which these are the heaps of; or NULL */
     size_t n_sockets;
+    spt_chunk_group *group; /* of which this stream is the first; or NULL */
+    spt_recv_stream *const *members;
+    size_t n_members;
+    bool awaits;    /* whether its streams waited, at the last look, */
+    size_t awaited; /* for this one */
 };
 
-/* Those of a stream that has its reader already. From then on Ctrl-C is an end, too: it stops the
- * stream, and the program goes on with what has come whole. */
+/* Those of a stream that has its reader already. From then on Ctrl-C and SIGTERM are an end, too:
+ * it stops the stream, and the program goes on with what has come whole. */
 struct heaps heaps_of(spt_recv_stream *stream, const struct receiver_options *options);
 
 /* Those of one of several streams, each of which has a socket on the same port, and a thread. */
@@ -78,12 +85,16 @@ struct heaps chunks_of(spt_recv_stream *stream, spt_chunk_ring *filled,
                        const struct receiver_options *options);
 spt_chunk *next_chunk(struct heaps *heaps);
 
+/* The same for a group of streams, each of which has the port of a sender. */
+struct heaps chunks_of_all(spt_chunk_group *group, spt_recv_stream *const *members, size_t n,
+                           spt_chunk_ring *filled, const struct receiver_options *options);
+
 /* How many heaps are in a chunk. */
 size_t n_present(const spt_chunk *chunk);
 
 /* Print the account and, if not NULL, a line of the program's own; or a JSON object, or both.
- * Return the program's status: 1 if heaps are missing; 130 after Ctrl-C, when what still was
- * arriving is not. */
+ * Return the program's status: 1 if heaps are missing; 130 after Ctrl-C, 143 after SIGTERM, when
+ * what still was arriving is not. */
 int report_heaps(const struct heaps *heaps, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

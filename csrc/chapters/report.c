@@ -23,6 +23,8 @@ static struct options with_usual(struct options o)
         .n_streams = o.n_streams > 0 ? o.n_streams : 1,
         .cores = {-1, -1},
         .endpoint = {"127.0.0.1", 8888},
+        .senders = 1,
+        .ttl = -1,
     };
 }
 
@@ -37,11 +39,53 @@ static void tell_of_fragments(const struct options *options)
              size, options->endpoint.host, fits);
 }
 
+spt_endpoint read_place(char *text)
+{
+    char *colon = strrchr(text, ':'), *host = text, *port = text, *end;
+    if (colon != NULL)
+        port = colon + 1;
+    long number = strspn(port, "0123456789") == strlen(port) ? strtol(port, &end, 10) : 0;
+    if (number < 1 || number > 65535)
+        usage_error("port must be a number from 1 to 65535, not '%s'", port);
+    if (colon == NULL)
+        return (spt_endpoint){"", (int)number};
+    bool in_brackets = host[0] == '[' && colon > host && colon[-1] == ']';
+    colon[in_brackets ? -1 : 0] = '\0';
+    return (spt_endpoint){host + in_brackets, (int)number};
+}
+
+void check_last_port(int port, size_t senders)
+{
+    if ((size_t)port + senders - 1 > 65535)
+        usage_error("port must be at most %zu, as %zu senders have one each: not %d",
+                    65536 - senders, senders, port);
+}
+
+/* Read where an array's packets go; the first destination stands for all routes. */
+static void read_destinations(struct options *o, char *const *texts)
+{
+    while (texts[o->n_destinations] != NULL)
+        o->n_destinations++;
+    o->destinations = alloc_zeros(o->n_destinations * sizeof(*o->destinations));
+    for (size_t j = 0; j < o->n_destinations; j++) {
+        if (strrchr(texts[j], ':') == NULL || texts[j][0] == ':')
+            usage_error("HOST:PORT must be a host and a port, not '%s'", texts[j]);
+        o->destinations[j] = read_place(texts[j]);
+    }
+    if (o->sender >= o->senders)
+        usage_error("--sender must be less than %zu, as many as there are: not %zu", o->senders,
+                    o->sender);
+    for (size_t j = 0; j < o->n_destinations; j++)
+        check_last_port(o->destinations[j].port, o->senders);
+    o->endpoint = o->destinations[0];
+}
+
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults)
 {
     bool asks = defaults.packet_size == ROUTE_SIZE;
     struct options o = with_usual(defaults);
+    char **destinations = NULL;
     const struct word words[] = {
         {"-n", "HEAPS", "heaps to send (%)", WORD_SIZE, &o.n_heaps, .range = {1, INT64_MAX},
          .only = 'n'},
@@ -65,12 +109,29 @@ struct options parse_options(int argc, char **argv, const char *doc, const char 
         {"host", NULL, "name or address to send to", WORD_TEXT, &o.endpoint.host, .only = 'd'},
         {"port", NULL, "UDP port to send to, 1 to 65535", WORD_INT, &o.endpoint.port,
          .range = {1, 65535}, .must = "a number from 1 to 65535", .only = 'd'},
+        {"--rate", "MB/S", "of all packets together (%: as fast as possible)", WORD_RATE, &o.rate,
+         .range = {0, 1000000}, .must = "a number of MB/s from 0 to 1e6", .only = 'a'},
+        {"--sender", "INDEX", "which of the senders this is, from 0 on (%)", WORD_SIZE, &o.sender,
+         .range = {0, MOST_SENDERS - 1}, .only = 'a'},
+        {"--senders", "COUNT", "how many there are (%)", WORD_SIZE, &o.senders,
+         .range = {1, MOST_SENDERS}, .only = 'a'},
+        {"--interface", "ADDRESS", "address of the card to send from (the route's)", WORD_TEXT,
+         &o.interface, .only = 'a'},
+        {"--ttl", "COUNT", "networks that multicast may cross (the system's, mostly 1)", WORD_INT,
+         &o.ttl, .range = {0, 255}, .only = 'a'},
+        {"HOST:PORT", NULL, "a receiver, and its port for the first sender", WORD_REST,
+         &destinations, .only = 'a'},
         {NULL},
     };
-    read_words(argc, argv, doc, strchr(accepted, 'd') != NULL ? "192.168.31.2 8888" : "", accepted,
-               words);
+    read_words(argc, argv, doc,
+               strchr(accepted, 'd') != NULL   ? "192.168.31.2 8888"
+               : strchr(accepted, 'a') != NULL ? "--ttl 1 239.1.0.0:8888 239.1.0.1:8888"
+                                               : "",
+               accepted, words);
+    if (destinations != NULL)
+        read_destinations(&o, destinations);
     o.pinned = o.cores[0] >= 0;
-    if (!asks)
+    if (!asks && o.interface == NULL) /* which has a route of its own */
         tell_of_fragments(&o);
     return o;
 }
@@ -168,12 +229,24 @@ void print_usage(const struct usage *u)
            u->context_switches);
 }
 
+/* What went to each: all got heaps of the same sizes, or the program had failed. */
+static void print_destinations(const struct options *o, const spt_stats *stats)
+{
+    for (size_t j = 0; j < o->n_destinations; j++)
+        printf("%s{\"to\": \"%s:%d\", \"heaps\": %zu, \"packets\": %" PRIu64 ", \"bytes\": %" PRIu64
+               "}%s",
+               j == 0 ? ", \"destinations\": [" : ", ", o->destinations[j].host,
+               o->destinations[j].port, o->n_heaps, stats->packets / o->n_destinations,
+               stats->bytes / o->n_destinations, j + 1 == o->n_destinations ? "]" : "");
+}
+
 void report(const struct options *options, spt_stream *const *streams, size_t n_streams,
             const struct usage *used)
 {
     struct usage life = usage_since(process_start());
     struct usage u = used != NULL ? *used : life;
-    size_t payload_bytes = options->n_heaps * options->heap_size;
+    size_t n_heaps = options->n_heaps * larger(1, options->n_destinations);
+    size_t payload_bytes = n_heaps * options->heap_size;
     if (!options->json) {
         printf("%.2f MB/s\n", (double)payload_bytes / (double)u.elapsed_ns * 1e3);
         return;
@@ -182,7 +255,7 @@ void report(const struct options *options, spt_stream *const *streams, size_t n_
     print_about();
     printf("\"random\": %s, \"streams\": %zu, ", options->random ? "true" : "false", n_streams);
     printf("\"heaps\": %zu, \"heap_size\": %zu, \"packet_size\": %zu, \"payload_bytes\": %zu, ",
-           options->n_heaps, options->heap_size, options->packet_size, payload_bytes);
+           n_heaps, options->heap_size, options->packet_size, payload_bytes);
     printf("\"spead_bytes\": %" PRIu64 ", \"packets\": %" PRIu64 ", \"messages\": %" PRIu64 ", ",
            stats.bytes, stats.packets, stats.messages);
     printf("\"send_calls\": %" PRIu64 ", \"waits\": %" PRIu64 ", \"errors\": %" PRIu64 ", ",
@@ -192,6 +265,7 @@ void report(const struct options *options, spt_stream *const *streams, size_t n_
     printf("\"zero_copy_messages\": %" PRIu64 ", \"zero_copy_copied\": %" PRIu64 ", ",
            stats.zero_copy_messages, stats.zero_copy_copied);
     print_usage(&u);
+    print_destinations(options, &stats);
     puts("}");
 }
 

@@ -28,15 +28,30 @@ struct options {
     bool random, copy, small_pages, fill, json, pinned;
     int cores[2];          /* of the program's thread and the stream's, if they are pinned */
     spt_endpoint endpoint; /* where to send to */
+    /* In an array: MB/s of all packets, which of the senders it is, and where the packets go. */
+    double rate;
+    size_t sender, senders;
+    const char *interface;      /* the address of one; or NULL */
+    int ttl;                    /* -1: the system's */
+    spt_endpoint *destinations; /* with the ports of the first sender */
+    size_t n_destinations;
 };
+
+/* Read a port, and a host before it where there is one: the text is cut in two where that ends. */
+spt_endpoint read_place(char *text);
+
+/* Senders of an array, at most; and the end of a program where there are not ports for all. */
+enum { MOST_SENDERS = 256 };
+void check_last_port(int port, size_t senders);
 
 /* A packet size that stands for what the route to the destination takes in one piece. */
 #define ROUTE_SIZE SIZE_MAX
 
 /* Read the command line, and say where its packets would travel in fragments. A letter of accepted
- * stands for each option: n, H, p, r, s, c; z for --copy, --small-pages and --fill; and d for a
- * destination. --json always is. Defaults that are 0 are the usual ones. A program whose default is
- * ROUTE_SIZE asks the route, refuses fragments, and reports the size that it used. */
+ * stands for each option: n, H, p, r, s, c; z for --copy, --small-pages and --fill; d for a
+ * destination, and a for those of an array. --json always is. Defaults that are 0 are the usual
+ * ones. A program whose default is ROUTE_SIZE asks the route, refuses fragments, and reports the
+ * size that it used. */
 struct options parse_options(int argc, char **argv, const char *doc, const char *accepted,
                              struct options defaults);
 

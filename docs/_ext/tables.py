@@ -29,7 +29,7 @@ from public_names import comment_on, linked
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS
+from spead_tutorial.chapters.catalogue import ARRAY, CHAPTERS, RECEIVERS
 from spead_tutorial.measure.records import Sample
 
 _UNITS = {"_ns": "ns", "_bytes": "bytes", "heap_size": "bytes", "packet_size": "bytes"}
@@ -96,6 +96,7 @@ def built(
 def chapters(*lines: str) -> Table:
     found = {one.number: ("sends", one.change) for one in CHAPTERS}
     found |= {one.number: ("receives", one.change) for one in RECEIVERS}
+    found |= {ARRAY[0].number: ("sends, receives", " and ".join(one.change for one in ARRAY))}
     found |= {int(number): ("", words) for number, words in (line.split(" | ") for line in lines)}
     rows = [(f"[]({chapter_page(number)})", *words) for number, words in sorted(found.items())]
     return Table([("Chapter", "Its program", "What changes"), *rows])

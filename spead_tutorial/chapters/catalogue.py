@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 __all__ = [
+    "ARRAY",
     "BESIDE_LADDER",
     "CHAINED",
     "CHAPTERS",
@@ -48,8 +49,8 @@ class Chapter:
     name: str  #: Name of its programs: ``name`` in C and in C++, ``name.py`` in Python.
     title: str  #: What it is about.
     change: str  #: What its programs do that those of the chapter before did not.
-    #: A letter for each option of the programs (n, H, p, r, s, c), z for all of `SWITCHES`, and d
-    #: for a destination.
+    #: A letter for each option of the programs (n, H, p, r, s, c), z for all of `SWITCHES`, d for a
+    #: destination, and a for the place in an array, with several.
     accepted: str
     heaps: int = 10000  #: How many heaps its programs send when they are not told otherwise.
     heap_size: int = 1 << 20  #: Bytes of samples in each of them.
@@ -64,7 +65,7 @@ class Chapter:
     @property
     def flags(self) -> tuple[str, ...]:
         """The options that it takes, as one types them."""
-        letters = [f"-{letter}" for letter in self.accepted if letter not in "zd"]
+        letters = [f"-{letter}" for letter in self.accepted if letter not in "zda"]
         return (*letters, *(switch_flag(word) for word in self.switches(SWITCHES)))
 
     def switches(self, words: Collection[str]) -> tuple[str, ...]:
@@ -143,13 +144,13 @@ class Receiver:
     title: str  #: What it is about.
     change: str  #: What its programs do that those of the receiver before did not.
     #: A letter for each option of the programs besides -t: H, which is told what the sender's heaps
-    #: have, b, and s.
+    #: have, b, s, and a for the senders of an array.
     accepted: str = ""
 
     @property
     def flags(self) -> tuple[str, ...]:
         """The options that it takes, as one types them."""
-        return tuple(f"-{letter}" for letter in self.accepted)
+        return tuple(f"-{letter}" for letter in self.accepted if letter != "a")
 
 
 #: The chapters that receive, in their order.
@@ -166,6 +167,15 @@ RECEIVERS = (
              "the thread that computes the power reads the socket"),
     Receiver(18, "tut_18_recv_many_sockets", "A socket for each core",
              "several sockets on one port, each read by a thread of its own", "s"),
+)  # fmt: skip
+
+#: What sends and what receives in an array: each is one of many, so neither is run or measured
+#: with a chapter before.
+ARRAY = (
+    Chapter(19, "tut_19_send_corner_turn", "An array: every sender to every receiver",
+            "a stream with a substream for each receiver, and one rate for all", "nHpa"),
+    Receiver(19, "tut_19_recv_corner_turn", "An array: every sender to every receiver",
+             "a socket for each sender, whose streams fill the same chunks", "Ha"),
 )  # fmt: skip
 
 #: Those whose highest rates without loss are chained, each after the one before.
@@ -266,7 +276,10 @@ def _numbers(chapters: Iterable[Chapter | Receiver]) -> str:
 
 
 def _none(text: str) -> str:
-    """Say that a text is no chapter that has a program."""
+    """Say that a text is no chapter that has a program, or only some for an array."""
+    names = [one.name for one in ARRAY]
+    if text.strip().removesuffix(".py") in (str(ARRAY[0].number), *names):
+        return f"the programs of chapter {ARRAY[0].number}, {' and '.join(names)}, run by themselves"
     last = max(chapter.number for chapter in (*CHAPTERS, *RECEIVERS))
     if text.strip() in map(str, range(1, last)):
         return f"chapter {text.strip()} has no program"
@@ -394,4 +407,4 @@ RECEIVING = (
 
 
 if __name__ == "__main__":
-    print(*(one.name for one in PROGRAMS), *(one.name for one in RECEIVERS), sep="\n")
+    print(*(one.name for one in (*PROGRAMS, *RECEIVERS, *ARRAY)), sep="\n")

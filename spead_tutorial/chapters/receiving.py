@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the chapters' programs that receive share: options, waiting with an end, the account.
 
-Ctrl-C is also an end. It stops the stream, and the program goes on with what has come whole; then
-comes the account, and the status that a shell has for Ctrl-C.
+Ctrl-C is also an end, and so is SIGTERM. It stops the stream, and the program goes on with what has
+come whole; then comes the account, and the status that a shell has for the signal.
 
 Its twin in C is ``receiving.c``.
 """
@@ -30,13 +30,23 @@ from spead_tutorial.chapters.report import (
     PROGRAM,
     Usage,
     bytes_of,
+    check_last_port,
     end_as_in_c,
     fail,
+    place,
+    sender_count,
     tell,
-    udp_port,
     whole,
 )
-from spead_tutorial.recv import Chunk, ChunkRingStream, HeapBase, Stream
+from spead_tutorial.recv import (
+    Chunk,
+    ChunkRingPair,
+    ChunkRingStream,
+    ChunkStreamGroupMember,
+    ChunkStreamRingGroup,
+    HeapBase,
+    Stream,
+)
 from spead_tutorial.recv._stats import FATES, StreamStats
 
 _Came = TypeVar("_Came")
@@ -99,6 +109,9 @@ class ReceiverOptions:
     heap_size: int = 0
     buffers: int = 0
     sockets: int = 0
+    senders: int = 0
+    interface: str = ""
+    lossy: bool = False
 
     def say(self, text: str) -> None:
         """Print a line, unless a JSON object was asked for, and no text."""
@@ -129,9 +142,17 @@ def parse_receiver_options(
                             type=_from(1, _MOST_SOCKETS), default=usual.sockets,
                             help="sockets on the port, each with a thread"
                             f" ({usual.sockets})")  # fmt: skip
+    if usual.senders:
+        parser.add_argument("--senders", type=sender_count, metavar="COUNT", default=usual.senders,
+                            help="senders, each of which has a port, from PORT on"
+                            f" ({usual.senders})")  # fmt: skip
+        parser.add_argument("--interface", metavar="ADDRESS", default=usual.interface,
+                            help="address of the card to join a group on (the route's)")  # fmt: skip
+        parser.add_argument("--lossy", action="store_true",
+                            help="go on without senders that are too slow")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object, not the heaps")
     parser.add_argument("--text", action="store_true", help="with --json: print the heaps, too")
-    parser.add_argument("place", type=_place, nargs="?", metavar="[HOST:]PORT",
+    parser.add_argument("place", type=place, nargs="?", metavar="[HOST:]PORT",
                         default=(usual.host, usual.port),
                         help=f"address and UDP port to listen on (any, {usual.port})")  # fmt: skip
     given = vars(parser.parse_args())
@@ -141,6 +162,7 @@ def parse_receiver_options(
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     given["host"], given["port"] = given.pop("place")
     given["text"] |= not given["json"]
+    check_last_port(parser, given["port"], given.get("senders", 1))
     return replace(usual, **given)
 
 
@@ -157,11 +179,6 @@ def _seconds(text: str) -> float:
 
 def _from(least: int, most: int) -> Callable[[str], int]:
     return partial(whole, least=least, most=most)
-
-
-def _place(text: str) -> tuple[str, int]:
-    host, _, port = text.rpartition(":")
-    return host.removeprefix("[").removesuffix("]"), udp_port(port)
 
 
 def describe(items: Iterable[Descriptor]) -> Iterator[str]:
@@ -196,7 +213,8 @@ class _Together:
 
     def __init__(self) -> None:
         self.since = 0.0  # when something came last; 0 before
-        self.has_ended = self.interrupted = False  # ended: one had the stop heap
+        self.has_ended = False  # one had the stop heap
+        self.interrupted = 0  # by which signal
 
 
 class _Arrivals:
@@ -204,7 +222,7 @@ class _Arrivals:
 
     def __init__(
         self,
-        stream: Stream | ChunkRingStream,
+        stream: Stream | ChunkRingStream | ChunkStreamGroupMember,
         options: ReceiverOptions,
         pool: MemoryPool | None = None,
         *,
@@ -212,6 +230,7 @@ class _Arrivals:
     ) -> None:
         self.not_understood = 0  # heaps without descriptors, or with others; the program counts
         self._stream, self._options, self._pool = stream, options, pool
+        self._streams: Sequence[Stream | ChunkRingStream | ChunkStreamGroupMember] = [stream]
         self._faults_before = Usage.now().page_faults
         self._n, self._ended, self._word = 0, "stop", "heap"
         self._came, self._together = 0, together or _Together()
@@ -227,12 +246,14 @@ class _Arrivals:
             wanted = stream.DEFAULT_UDP_BUFFER_SIZE
             tell(f"the receive buffer has {granted} bytes, not {wanted}: allow more with"
                  f" 'sysctl -w net.core.rmem_max={wanted}'")  # fmt: skip
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-            signal.signal(signal.SIGINT, self._interrupt)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, self._interrupt)
         tell(f"listening on port {self._options.port}")
 
-    def _interrupt(self, *_: object) -> None:
-        self._together.interrupted = True  # and no more: it may be called in the middle of anything
+    def _interrupt(self, number: int, _: object) -> None:
+        # And no more: it may be called in the middle of anything.
+        self._together.interrupted = number
 
     def _each(self, get_nowait: Callable[[], _Came], fd: int) -> Iterator[_Came]:
         while True:
@@ -252,14 +273,14 @@ class _Arrivals:
             self._together.since = time.monotonic()
             if self._first_ns == 0:
                 self._first_ns = self._last_ns
-                self._bytes_before = self._stream.stats.payload_bytes
+                self._bytes_before = self._stats()["payload_bytes"]
                 self._at_first = Usage.now()
             yield came
             del came  # whose memory the next one may need
 
     def _look(self) -> None:
         """End the stream if nothing has come for some time: the stop heap may be lost."""
-        came, now, together = self._stream.stats.packets_received, time.monotonic(), self._together
+        came, now, together = self._stats()["packets_received"], time.monotonic(), self._together
         if came != self._came:
             self._came, together.since = came, now
             return
@@ -287,11 +308,12 @@ class _Arrivals:
         if trouble is not None:
             (tell if was_interrupted else fail)(trouble)
         if was_interrupted:
-            sys.exit(128 + signal.SIGINT)
+            sys.exit(128 + self._together.interrupted)
 
     def _stats(self) -> StreamStats:
         """The counts. Senders of chapters count every heap: what was skipped is missing."""
-        stats = self._stream.stats
+        first, *others = (stream.stats for stream in self._streams)
+        stats = sum(others, first)
         stats["heaps_never_begun"] += stats["counts_skipped"]
         return stats
 
@@ -372,6 +394,7 @@ class HeapsOfAll(Heaps):
 
     def __init__(self, streams: Sequence[Stream], options: ReceiverOptions) -> None:
         super().__init__(streams[0], options)
+        self._streams = streams
         self.each = [Heaps(stream, options, together=self._together) for stream in streams]
 
     def report(self, last: str = "") -> None:
@@ -386,10 +409,6 @@ class HeapsOfAll(Heaps):
             self.not_understood += one.not_understood
         self._ended = "stop" if self._together.has_ended else "silence"
         super().report(last)
-
-    def _stats(self) -> StreamStats:
-        first, *others = (one._stats() for one in self.each)
-        return sum(others, first)
 
     def _of_sockets(self, stats: Mapping[str, int]) -> Iterator[str]:
         yield from super()._of_sockets(stats)
@@ -413,10 +432,15 @@ class HeapsOfAll(Heaps):
 class Chunks(_Arrivals):
     """The chunks that a stream fills, each to be given back to it; heaps are counted by them."""
 
-    _stream: ChunkRingStream
+    def __init__(
+        self, rings: ChunkRingStream | ChunkStreamRingGroup, options: ReceiverOptions
+    ) -> None:
+        stream = rings if isinstance(rings, ChunkRingStream) else rings[0]
+        super().__init__(stream, options)
+        self._rings = rings
 
     def __iter__(self) -> Iterator[Chunk]:
-        ring, self._word = self._stream.data_ringbuffer, "chunk"
+        ring, self._word = self._rings.data_ringbuffer, "chunk"
         for chunk in self._each(ring.get_nowait, ring.data_fd):
             self._n += int(np.count_nonzero(chunk.present))
             yield chunk
@@ -453,6 +477,57 @@ class Chunks(_Arrivals):
             return ("timestamps jump, or come twice: let one sender send, in order,"
                     " to a receiver that was started for it")  # fmt: skip
         return None
+
+
+class ChunksOfAll(Chunks):
+    """The chunks that the streams of a group fill together, each for a sender; and one account."""
+
+    def __init__(self, group: ChunkStreamRingGroup, options: ReceiverOptions) -> None:
+        super().__init__(group, options)
+        self._streams, self._group = group[:], group
+        self._awaited: int | None = None  # the sender that the others wait for, at the last look
+
+    def _look(self) -> None:
+        self._awaited = self._group.stats.slow_member
+        super()._look()
+
+    def _of_sockets(self, stats: Mapping[str, int]) -> Iterator[str]:
+        yield from super()._of_sockets(stats)
+        for i, one in enumerate(self._senders()):
+            yield (f"sender {i}: {one['heaps']} heaps, {one['incomplete']} incomplete,"
+                   f" {one['missing']} missing, {one['too_old']} too old;"
+                   f" {one['dropped']} dropped")  # fmt: skip
+        yield f"waits for a sender: {self._group.stats.member_waits}"
+
+    def _senders(self) -> list[dict[str, int]]:
+        return [
+            {
+                "port": self._options.port + i,
+                "heaps": one["heaps_complete"],
+                "packets": one["socket_datagrams"],
+                "incomplete": one["incomplete_heaps_evicted"] + one["incomplete_heaps_flushed"],
+                "missing": one["heaps_never_begun"] + one["counts_skipped"],
+                "too_old": one["too_old_heaps"],
+                "dropped": one["socket_dropped"],
+            }
+            for i, one in enumerate(stream.stats for stream in self._streams)
+        ]
+
+    def _record(self, stats: Mapping[str, int]) -> dict[str, object]:
+        waits = {
+            "member_waits": self._group.stats.member_waits,
+            "longest_member_wait_ns": self._group.stats.longest_member_wait_ns,
+        }
+        return super()._record(stats) | waits | {"senders": self._senders()}
+
+    def _trouble(self, stats: Mapping[str, int]) -> str | None:
+        if self._awaited is not None:
+            return (f"all waited for sender {self._awaited}, of which nothing comes: have it send,"
+                    " or go on without it with --lossy")  # fmt: skip
+        if stats["too_old_heaps"] and self._options.lossy:
+            return ("heaps came too late: their senders are too far behind the others, which"
+                    " --lossy does not wait for")  # fmt: skip
+        return super()._trouble(stats)
 
 
 def _fates(stats: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -6,6 +6,7 @@ Its twin in C is ``report.c``.
 
 import argparse
 import json
+import math
 import os
 import re
 import resource
@@ -33,6 +34,7 @@ _COUNTS = ("packets", "messages", "send_calls", "waits", "looking_ns", "waiting_
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 1000, "mb": 10**6,
           "gb": 10**9}  # fmt: skip
 _MOST = 2**63 - 1
+MOST_SENDERS = 256
 _FAILING = threading.Lock()
 _SWITCHES = {
     "--copy": "have the kernel copy the samples",
@@ -57,6 +59,12 @@ class Options:
     json: bool = False
     host: str = "127.0.0.1"
     port: int = 8888
+    rate: float = 0.0  # MB/s
+    sender: int = 0  # which of the senders it is
+    senders: int = 1
+    interface: str = ""
+    ttl: int | None = None
+    destinations: tuple[tuple[str, int], ...] = ()  # with the ports of the first sender
 
 
 def whole(
@@ -83,6 +91,32 @@ positive = partial(whole, least=1, most=_MOST)
 bytes_of = partial(positive, what="a number of bytes", in_bytes=True)
 udp_port = partial(whole, least=1, most=65535, what="a number")
 stream_count = partial(whole, least=1, most=1024, what="a number")
+sender_count = partial(whole, least=1, most=MOST_SENDERS)
+
+
+def place(text: str) -> tuple[str, int]:
+    """A host, which may be missing, and a port, for argparse."""
+    host, _, port = text.rpartition(":")
+    return host.removeprefix("[").removesuffix("]"), udp_port(port)
+
+
+def destination(text: str) -> tuple[str, int]:
+    """A host and a port, for argparse."""
+    host, port = place(text)
+    if not host:
+        raise argparse.ArgumentTypeError(f"must be a host and a port, not {text!r}")
+    return host, port
+
+
+def megabytes_per_s(text: str) -> float:
+    """A rate, for argparse."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number <= 1e6:
+        raise argparse.ArgumentTypeError(f"must be a number of MB/s from 0 to 1e6, not {text!r}")
+    return number
 
 
 def two_cores(text: str) -> tuple[int, ...]:
@@ -162,8 +196,10 @@ def tell_of_fragments(options: Options) -> None:
 
 
 def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
-    """Read the command line: a letter for each option, z for switches, d for a destination."""
-    example = f"{PROGRAM}.py" + (" 192.168.31.2 8888" if "d" in accepted else "")
+    """Read the command line: a letter for each option, z for switches, d for a destination, a for
+    an array."""
+    where = {"d": " 192.168.31.2 8888", "a": " --ttl 1 239.1.0.0:8888 239.1.0.1:8888"}
+    example = f"{PROGRAM}.py{where.get(accepted[-1:], '')}"
     parser = argparse.ArgumentParser(description=doc, epilog=f"example: {example}")
 
     def takes(letter: str, dest: str, parse: Any, metavar: str, words: str) -> None:
@@ -189,13 +225,50 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
     if "d" in accepted:
         parser.add_argument("host", help="name or address to send to")
         parser.add_argument("port", type=udp_port, help="UDP port to send to, 1 to 65535")
+    if "a" in accepted:
+        _add_array(parser)
     given = {name: value for name, value in vars(parser.parse_args()).items() if value is not None}
     end_as_in_c()
     options = replace(defaults, **given)
     check_cores(options.cores)
-    if defaults.packet_size != ROUTE_SIZE:  # that asks the route, and says what it used
+    if "a" in accepted:
+        options = _in_array(parser, options)
+    # One that is sized by the route asks it, and says what it used; another card has its own.
+    if defaults.packet_size != ROUTE_SIZE and not options.interface:
         tell_of_fragments(options)
     return options
+
+
+def _add_array(parser: argparse.ArgumentParser) -> None:
+    """Take a place among the senders of an array, and all destinations."""
+    parser.add_argument("--rate", type=megabytes_per_s, metavar="MB/S",
+                        help="of all packets together (0: as fast as possible)")  # fmt: skip
+    parser.add_argument("--sender", type=partial(whole, least=0, most=MOST_SENDERS - 1),
+                        metavar="INDEX", help="which of the senders this is, from 0 on (0)")  # fmt: skip
+    parser.add_argument("--senders", type=sender_count, metavar="COUNT", help="how many there are (1)")
+    parser.add_argument("--interface", metavar="ADDRESS",
+                        help="address of the card to send from (the route's)")  # fmt: skip
+    parser.add_argument("--ttl", type=partial(whole, least=0, most=255), metavar="COUNT",
+                        help="networks that multicast may cross (the system's, mostly 1)")  # fmt: skip
+    parser.add_argument("destinations", type=destination, nargs="+", metavar="HOST:PORT",
+                        help="a receiver, and its port for the first sender")  # fmt: skip
+
+
+def _in_array(parser: argparse.ArgumentParser, options: Options) -> Options:
+    """Refuse what does not go together; the first destination stands for all routes."""
+    if options.sender >= options.senders:
+        parser.error(f"--sender must be less than {options.senders}, as many as there are:"
+                     f" not {options.sender}")  # fmt: skip
+    (host, port), *_ = options.destinations
+    check_last_port(parser, max(port for _, port in options.destinations), options.senders)
+    return replace(options, host=host, port=port, destinations=tuple(options.destinations))
+
+
+def check_last_port(parser: argparse.ArgumentParser, port: int, senders: int) -> None:
+    """Each sender has a port."""
+    if port + senders - 1 > 65535:
+        parser.error(f"port must be at most {65536 - senders}, as {senders} senders have one each:"
+                     f" not {port}")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +317,8 @@ def report(options: Options, stats: Sequence[StreamStats], used: Usage | None = 
 
 def print_report(options: Options, used: Usage, n_streams: int, counts: Mapping[str, int]) -> None:
     """Print the rate, or a JSON object, which also has what was counted."""
-    payload_bytes = options.n_heaps * options.heap_size
+    n_heaps = options.n_heaps * max(1, len(options.destinations))
+    payload_bytes = n_heaps * options.heap_size
     if not options.json:
         print(f"{payload_bytes / used.elapsed_ns * 1e3:.2f} MB/s", flush=True)
         return
@@ -252,10 +326,24 @@ def print_report(options: Options, used: Usage, n_streams: int, counts: Mapping[
         **ABOUT,
         "random": options.random,
         "streams": n_streams,
-        "heaps": options.n_heaps,
+        "heaps": n_heaps,
         "heap_size": options.heap_size,
         "packet_size": options.packet_size,
         "payload_bytes": payload_bytes,
         **counts,
     }
-    print(json.dumps(record | {name: getattr(used, name) for name in used.__slots__}), flush=True)
+    record |= {name: getattr(used, name) for name in used.__slots__}
+    if options.destinations:
+        record["destinations"] = _destinations(options, counts)
+    print(json.dumps(record), flush=True)
+
+
+def _destinations(options: Options, counts: Mapping[str, int]) -> list[dict[str, Any]]:
+    """What went to each: all got heaps of the same sizes, or the program had failed."""
+    n = len(options.destinations)
+    each = {
+        "heaps": options.n_heaps,
+        "packets": counts["packets"] // n,
+        "bytes": counts["spead_bytes"] // n,
+    }
+    return [{"to": f"{host}:{port}", **each} for host, port in options.destinations]

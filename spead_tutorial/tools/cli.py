@@ -7,7 +7,7 @@ import json
 import click
 
 import spead_tutorial
-from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS, find_program
+from spead_tutorial.chapters.catalogue import ARRAY, CHAPTERS, RECEIVERS, STEPS, find_program
 from spead_tutorial.measure import programs
 from spead_tutorial.tools.check import check
 from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, as_process, as_typed
@@ -46,7 +46,7 @@ def chapters(as_json: bool) -> int:
     """
     there = programs.built()
     if as_json:
-        rows = [dataclasses.asdict(one) | {"languages": there} for one in (*CHAPTERS, *RECEIVERS)]
+        rows = [dataclasses.asdict(one) | {"languages": there} for one in (*CHAPTERS, *RECEIVERS, *ARRAY)]
         click.echo(json.dumps(rows, indent=2))
         return 0
     click.echo(f"{'':>2}  {'program':24} {'options':11} what changed")
@@ -60,6 +60,9 @@ def chapters(as_json: bool) -> int:
     for receiver in RECEIVERS:
         flags = " ".join(("--from", *receiver.flags))
         click.echo(f"{receiver.number:>2}  {receiver.name:24} {flags:12} {receiver.change}")
+    click.echo("\nPrograms of an array, many of which run together (spead-tutorial path NAME):")
+    for one in ARRAY:
+        click.echo(f"{one.number:>2}  {one.name:24} {' '.join(one.flags):11} {one.change}")
     languages = f"{', '.join(there[:-1])} and {there[-1]}"
     click.echo(as_typed(f"\nEach is there in {languages}. Run one: spead-tutorial run 10"))
     return 0
@@ -82,6 +85,9 @@ def path(program: str, lang: str) -> int:
     """
     if program in programs.TOOLS:
         click.echo(programs.program_path(program, "c"))
+        return 0
+    if program in (one.name for one in ARRAY):
+        click.echo(programs.program_path(program, lang))
         return 0
     try:
         chapter = find_program(program)

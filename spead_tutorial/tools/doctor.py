@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 
 from spead_tutorial._shown import shown
-from spead_tutorial.chapters.catalogue import CHAPTERS, LANGUAGES, RECEIVERS, STEPS
+from spead_tutorial.chapters.catalogue import ARRAY, CHAPTERS, LANGUAGES, RECEIVERS, STEPS
 from spead_tutorial.lab import (
     ADDRESS,
     PORT,
@@ -119,9 +119,7 @@ def _receiver(offer: LabProbe) -> Check:
 
 def _programs() -> Check:
     missing = []
-    names = [program.name for program in (*CHAPTERS, *STEPS)] + [
-        program.name for program in RECEIVERS
-    ]
+    names = [one.name for one in (*CHAPTERS, *STEPS, *RECEIVERS, *ARRAY)]
     for name, language in itertools.product(names, built()):
         try:
             program(name, language)
@@ -134,7 +132,7 @@ def _programs() -> Check:
     mend: str | None = "build and install the package: pip install ."
     if missing:
         return Check("programs", "fail", f"missing: {', '.join(missing)}", mend)
-    there, number = built(), len(CHAPTERS) + len(RECEIVERS)
+    there, number = built(), len(CHAPTERS) + len(RECEIVERS) + 1
     mend = "get a C++ compiler (apt install g++), and install the package again"
     mend = None if there == LANGUAGES else f"for those in {LANGUAGES[-1]}: {mend}"
     value = f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}"

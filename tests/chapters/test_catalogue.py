@@ -10,17 +10,19 @@ import re
 import pytest
 
 from spead_tutorial.chapters.catalogue import (
+    ARRAY,
     CHAPTERS,
     PROGRAMS,
     RECEIVERS,
     STEPS,
+    Receiver,
     find_chapter,
     find_language,
 )
 from support import ROOT
 from support.programs import FOLDERS, name_of, source
 
-each_program = pytest.mark.parametrize("program", [*PROGRAMS, *RECEIVERS], ids=name_of)
+each_program = pytest.mark.parametrize("program", [*PROGRAMS, *RECEIVERS, *ARRAY], ids=name_of)
 each_language = pytest.mark.parametrize("language", FOLDERS)
 
 
@@ -28,7 +30,7 @@ each_language = pytest.mark.parametrize("language", FOLDERS)
 def test_a_programs_file_in_each_language_is_there_and_registered(language):
     folder, suffix = FOLDERS[language]
     there = {path.stem for path in (ROOT / folder).glob(f"tut_*{suffix}")}
-    assert there == {program.name for program in (*PROGRAMS, *RECEIVERS)}, (
+    assert there == {program.name for program in (*PROGRAMS, *RECEIVERS, *ARRAY)}, (
         f"{folder} and the catalogue differ"
     )
 
@@ -48,7 +50,7 @@ def test_a_program_is_in_the_notebook_of_its_chapter(program):
 @each_program
 def test_a_program_leaves_its_report_and_how_it_fails_and_ends_to_what_is_shared(program):
     python, c, cpp = (source(program.name, language) for language in ("python", "c", "cpp"))
-    receives = program in RECEIVERS
+    receives = isinstance(program, Receiver)
     start = "asyncio.run(main())" if "async def main" in python else "main()"
     assert python.endswith(f'\n\nif __name__ == "__main__":\n    {start}\n')
     assert f'#include "{"receiving" if receives else "report"}.h"\n' in c

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pytest
 
-from spead_tutorial.chapters.catalogue import RECEIVERS
+from spead_tutorial.chapters.catalogue import ARRAY, RECEIVERS
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.programs import Done, ProgramOptions, built, program
 from spead_tutorial.measure.running import Listening
@@ -17,6 +17,7 @@ from support.programs import PATIENCE_S
 
 CHAPTER_3, CHAPTER_7, CHAPTER_9, CHAPTER_12 = (receiver.name for receiver in RECEIVERS[:4])
 CHAPTER_18 = RECEIVERS[-1].name
+CHAPTER_19 = ARRAY[1].name
 POOL = 6  # buffers of chapter 9's pool
 #: Languages in which a program starts at once; chapter 12's in Python compiles for seconds.
 COMPILED = tuple(language for language in built() if language != "python")
@@ -33,7 +34,7 @@ VARYING = (
 
 def receiver_argv(name: str, language: str) -> list[str]:
     """Start a receiver with the size of heaps, where it has to know."""
-    (found,) = (receiver for receiver in RECEIVERS if receiver.name == name)
+    (found,) = (receiver for receiver in (*RECEIVERS, ARRAY[1]) if receiver.name == name)
     return [*program(name, language), *(["-H", str(SIZE)] if "H" in found.accepted else [])]
 
 

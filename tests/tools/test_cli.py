@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.chapters.catalogue import CHAPTERS, RECEIVERS, STEPS
+from spead_tutorial.chapters.catalogue import ARRAY, CHAPTERS, RECEIVERS, STEPS
 from spead_tutorial.tools.cli import cli
 from spead_tutorial.tools.run import _show_line
 from support.labs import needs_lab, probe
@@ -39,9 +39,9 @@ def test_without_a_command_it_shows_its_help_and_the_version_is_the_packages(her
 def test_chapters_lists_every_chapter(here):
     done = here("chapters")
     assert done.returncode == 0
-    assert all(chapter.name in done.stdout for chapter in (*CHAPTERS, *STEPS, *RECEIVERS))
+    assert all(chapter.name in done.stdout for chapter in (*CHAPTERS, *STEPS, *RECEIVERS, *ARRAY))
     rows = json.loads(here("chapters", "--json").stdout)
-    assert [row["number"] for row in rows] == [one.number for one in (*CHAPTERS, *RECEIVERS)]
+    assert [row["number"] for row in rows] == [one.number for one in (*CHAPTERS, *RECEIVERS, *ARRAY)]
 
 
 @pytest.mark.parametrize(
