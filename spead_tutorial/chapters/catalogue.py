@@ -279,7 +279,9 @@ def _none(text: str) -> str:
     """Say that a text is no chapter that has a program, or only some for an array."""
     names = [one.name for one in ARRAY]
     if text.strip().removesuffix(".py") in (str(ARRAY[0].number), *names):
-        return f"the programs of chapter {ARRAY[0].number}, {' and '.join(names)}, run by themselves"
+        return (
+            f"the programs of chapter {ARRAY[0].number}, {' and '.join(names)}, run by themselves"
+        )
     last = max(chapter.number for chapter in (*CHAPTERS, *RECEIVERS))
     if text.strip() in map(str, range(1, last)):
         return f"chapter {text.strip()} has no program"

@@ -245,7 +245,9 @@ def _add_array(parser: argparse.ArgumentParser) -> None:
                         help="of all packets together (0: as fast as possible)")  # fmt: skip
     parser.add_argument("--sender", type=partial(whole, least=0, most=MOST_SENDERS - 1),
                         metavar="INDEX", help="which of the senders this is, from 0 on (0)")  # fmt: skip
-    parser.add_argument("--senders", type=sender_count, metavar="COUNT", help="how many there are (1)")
+    parser.add_argument(
+        "--senders", type=sender_count, metavar="COUNT", help="how many there are (1)"
+    )
     parser.add_argument("--interface", metavar="ADDRESS",
                         help="address of the card to send from (the route's)")  # fmt: skip
     parser.add_argument("--ttl", type=partial(whole, least=0, most=255), metavar="COUNT",

@@ -15,7 +15,7 @@ from spead_tutorial.chapters.receiving import (
     ReceiverOptions,
     parse_receiver_options,
 )
-from spead_tutorial.recv import ChunkStreamGroupConfig
+from spead_tutorial.recv import ChunkStreamConfig, ChunkStreamGroupConfig
 
 try:
     import numba
@@ -66,26 +66,18 @@ def mean_square(samples: Any, present: Any) -> float:
     return total / n
 
 
-def add_stream(
-    group: spead_tutorial.recv.ChunkStreamRingGroup,
-    thread_pool: spead_tutorial.ThreadPool,
-    known: list[int],
-) -> Any:
-    """Add the stream of a sender; return what its place function reads."""
-    config = spead_tutorial.recv.StreamConfig(max_heaps=2)
-    numbers = np.array([*known, config.add_stat(UNFIT)], np.int64)
+def chunk_config(known: Any) -> ChunkStreamConfig:
+    """How the stream of a sender fills chunks; its place function reads what is known."""
     compiled: Any = place.ctypes
-    chunk_config = spead_tutorial.recv.ChunkStreamConfig(
+    return ChunkStreamConfig(
         items=[spead_tutorial.HEAP_LENGTH_ID, 0x1600],
         max_chunks=1,
         place=scipy.LowLevelCallable(
             compiled,
-            user_data=numbers.ctypes.data_as(ctypes.c_void_p),
+            user_data=known.ctypes.data_as(ctypes.c_void_p),
             signature="void (void *, size_t, void *)",
         ),
     )
-    group.emplace_back(thread_pool, config, chunk_config)
-    return numbers
 
 
 def main() -> None:
@@ -101,7 +93,11 @@ def main() -> None:
         spead_tutorial.recv.ChunkRingbuffer(CHUNKS),
     )
     thread_pool = spead_tutorial.ThreadPool(senders)
-    known = [add_stream(group, thread_pool, [heap_size, n_heaps, i]) for i in range(senders)]
+    config = spead_tutorial.recv.StreamConfig(max_heaps=2)
+    unfit = config.add_stat(UNFIT)
+    known = np.array([(heap_size, n_heaps, i, unfit) for i in range(senders)], np.int64)
+    for of_sender in known:
+        group.emplace_back(thread_pool, config, chunk_config(of_sender))
     for _ in range(CHUNKS):
         chunk = spead_tutorial.recv.Chunk(
             data=np.zeros((senders, n_heaps, heap_size), np.int8),

@@ -16,9 +16,7 @@ class Sender:
     def __init__(self, options: Options) -> None:
         self.sender, self.senders = options.sender, options.senders
         endpoints = [(host, port + self.sender) for host, port in options.destinations]
-        config = spead_tutorial.send.StreamConfig(
-            rate=options.rate * 1e6, max_heaps=len(endpoints)
-        )
+        config = spead_tutorial.send.StreamConfig(rate=options.rate * 1e6, max_heaps=len(endpoints))
         config.max_packet_size = options.packet_size
         self.stream = spead_tutorial.send.UdpStream(
             None, endpoints, config, interface_address=options.interface, ttl=options.ttl

@@ -46,7 +46,10 @@ def chapters(as_json: bool) -> int:
     """
     there = programs.built()
     if as_json:
-        rows = [dataclasses.asdict(one) | {"languages": there} for one in (*CHAPTERS, *RECEIVERS, *ARRAY)]
+        rows = [
+            dataclasses.asdict(one) | {"languages": there}
+            for one in (*CHAPTERS, *RECEIVERS, *ARRAY)
+        ]
         click.echo(json.dumps(rows, indent=2))
         return 0
     click.echo(f"{'':>2}  {'program':24} {'options':11} what changed")

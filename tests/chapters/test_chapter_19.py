@@ -189,8 +189,9 @@ def test_all_twins_say_the_same_of_what_two_senders_send(lab):
     squares = [((value + 128) % 256 - 128) ** 2 for i in (0, 1) for value in range(i, i + IN_CHUNK)]
     assert first == f"Timestamp: 0          Power: {np.mean(squares):.2f} Senders: 2 of 2"
     assert second.startswith(f"Timestamp: {IN_CHUNK * SIZE} ")
-    assert f"sender 1: {IN_CHUNK + 2} heaps, 0 incomplete, 0 missing, 0 too old; 0 dropped\n" in (
-        outputs[0]
+    assert (
+        f"sender 1: {IN_CHUNK + 2} heaps, 0 incomplete, 0 missing, 0 too old; 0 dropped\n"
+        in (outputs[0])
     )
     assert outputs[0].endswith(f"\nReceived {2 * IN_CHUNK + 4} heaps\n")
 
@@ -364,7 +365,9 @@ def test_both_programs_have_an_example_and_the_same_options_in_every_language():
             assert (done.returncode, done.stderr) == (0, "")
             assert f"example: {one.name}" in done.stdout
             pattern = r"^ +((?:-\w|--[a-z-]+)(?:,| |$).*)$"
-            words = {re.split(r"\s{2,}", line)[0] for line in re.findall(pattern, done.stdout, re.M)}
+            words = {
+                re.split(r"\s{2,}", line)[0] for line in re.findall(pattern, done.stdout, re.M)
+            }
             found.append({re.findall(r"--?[\w-]+", word)[-1] for word in words} - {"--help"})
         assert found == found[:1] * len(found)
 

@@ -41,7 +41,9 @@ def test_chapters_lists_every_chapter(here):
     assert done.returncode == 0
     assert all(chapter.name in done.stdout for chapter in (*CHAPTERS, *STEPS, *RECEIVERS, *ARRAY))
     rows = json.loads(here("chapters", "--json").stdout)
-    assert [row["number"] for row in rows] == [one.number for one in (*CHAPTERS, *RECEIVERS, *ARRAY)]
+    assert [row["number"] for row in rows] == [
+        one.number for one in (*CHAPTERS, *RECEIVERS, *ARRAY)
+    ]
 
 
 @pytest.mark.parametrize(
