@@ -171,7 +171,7 @@ RECEIVERS = (
 
 #: What sends and what receives in an array: each is one of many, so neither is run or measured
 #: with a chapter before.
-ARRAY = (
+ARRAY: tuple[Chapter, Receiver] = (
     Chapter(19, "tut_19_send_corner_turn", "An array: every sender to every receiver",
             "a stream with a substream for each receiver, and one rate for all", "nHpa"),
     Receiver(19, "tut_19_recv_corner_turn", "An array: every sender to every receiver",
@@ -409,4 +409,4 @@ RECEIVING = (
 
 
 if __name__ == "__main__":
-    print(*(one.name for one in (*PROGRAMS, *RECEIVERS, *ARRAY)), sep="\n")
+    print(*(one.name for one in PROGRAMS), *(one.name for one in (*RECEIVERS, *ARRAY)), sep="\n")

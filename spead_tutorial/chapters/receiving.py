@@ -40,7 +40,6 @@ from spead_tutorial.chapters.report import (
 )
 from spead_tutorial.recv import (
     Chunk,
-    ChunkRingPair,
     ChunkRingStream,
     ChunkStreamGroupMember,
     ChunkStreamRingGroup,
@@ -147,7 +146,8 @@ def parse_receiver_options(
                             help="senders, each of which has a port, from PORT on"
                             f" ({usual.senders})")  # fmt: skip
         parser.add_argument("--interface", metavar="ADDRESS", default=usual.interface,
-                            help="address of the card to join a group on (the route's)")  # fmt: skip
+                            help="address of the card to join a group on"
+                            " (the route's)")  # fmt: skip
         parser.add_argument("--lossy", action="store_true",
                             help="go on without senders that are too slow")  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print a JSON object, not the heaps")

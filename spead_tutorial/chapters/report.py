@@ -241,19 +241,17 @@ def parse_options(doc: str | None, accepted: str, defaults: Options) -> Options:
 
 def _add_array(parser: argparse.ArgumentParser) -> None:
     """Take a place among the senders of an array, and all destinations."""
-    parser.add_argument("--rate", type=megabytes_per_s, metavar="MB/S",
-                        help="of all packets together (0: as fast as possible)")  # fmt: skip
-    parser.add_argument("--sender", type=partial(whole, least=0, most=MOST_SENDERS - 1),
-                        metavar="INDEX", help="which of the senders this is, from 0 on (0)")  # fmt: skip
-    parser.add_argument(
-        "--senders", type=sender_count, metavar="COUNT", help="how many there are (1)"
-    )
-    parser.add_argument("--interface", metavar="ADDRESS",
-                        help="address of the card to send from (the route's)")  # fmt: skip
-    parser.add_argument("--ttl", type=partial(whole, least=0, most=255), metavar="COUNT",
-                        help="networks that multicast may cross (the system's, mostly 1)")  # fmt: skip
-    parser.add_argument("destinations", type=destination, nargs="+", metavar="HOST:PORT",
-                        help="a receiver, and its port for the first sender")  # fmt: skip
+    index, hops = (partial(whole, least=0, most=most) for most in (MOST_SENDERS - 1, 255))
+    add = parser.add_argument
+    add("--rate", type=megabytes_per_s, metavar="MB/S",
+        help="of all packets together (0: as fast as possible)")  # fmt: skip
+    add("--sender", type=index, metavar="INDEX", help="which of the senders this is, from 0 on (0)")
+    add("--senders", type=sender_count, metavar="COUNT", help="how many there are (1)")
+    add("--interface", metavar="ADDRESS", help="address of the card to send from (the route's)")
+    add("--ttl", type=hops, metavar="COUNT",
+        help="networks that multicast may cross (the system's, mostly 1)")  # fmt: skip
+    add("destinations", type=destination, nargs="+", metavar="HOST:PORT",
+        help="a receiver, and its port for the first sender")  # fmt: skip
 
 
 def _in_array(parser: argparse.ArgumentParser, options: Options) -> Options:

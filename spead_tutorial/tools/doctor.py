@@ -119,7 +119,7 @@ def _receiver(offer: LabProbe) -> Check:
 
 def _programs() -> Check:
     missing = []
-    names = [one.name for one in (*CHAPTERS, *STEPS, *RECEIVERS, *ARRAY)]
+    names = [one.name for one in (*CHAPTERS, *STEPS)] + [one.name for one in (*RECEIVERS, *ARRAY)]
     for name, language in itertools.product(names, built()):
         try:
             program(name, language)
