@@ -495,7 +495,8 @@ static void print_account(const struct heaps *heaps, const spt_recv_stats *stats
         printf(
             "heaps not understood: %zu (their descriptors did not arrive, or say something else)\n",
             heaps->not_understood);
-    if (heaps->last_ns > heaps->first_ns)
+    if (heaps->last_ns > heaps->first_ns &&
+        account->placed_bytes > heaps->bytes_before) /* chunks may all come at the end */
         printf("%.2f MB/s from the first %s to the last\n",
                (double)(account->placed_bytes - heaps->bytes_before) /
                    (double)(heaps->last_ns - heaps->first_ns) * 1e3,

@@ -330,8 +330,8 @@ class _Arrivals:
         if self.not_understood:
             yield (f"heaps not understood: {self.not_understood}"
                    " (their descriptors did not arrive, or say something else)")  # fmt: skip
-        if self._last_ns > self._first_ns:
-            timed = stats["payload_bytes"] - self._bytes_before
+        timed = stats["payload_bytes"] - self._bytes_before
+        if self._last_ns > self._first_ns and timed:  # chunks may all come at the end
             rate = timed / (self._last_ns - self._first_ns) * 1e3
             yield f"{rate:.2f} MB/s from the first {self._word} to the last"
         if self._pool is not None:
