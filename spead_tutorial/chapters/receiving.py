@@ -156,13 +156,13 @@ def parse_receiver_options(
                         default=(usual.host, usual.port),
                         help=f"address and UDP port to listen on (any, {usual.port})")  # fmt: skip
     given = vars(parser.parse_args())
+    given["host"], given["port"] = given.pop("place")
+    check_last_port(parser, given["port"], given.get("senders", 1))
     end_as_in_c()
     logging.getLogger("spead_tutorial").setLevel(logging.ERROR)  # what it warns of is counted here
     if sys.stdout is not None:  # as it is where it was closed before
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    given["host"], given["port"] = given.pop("place")
     given["text"] |= not given["json"]
-    check_last_port(parser, given["port"], given.get("senders", 1))
     return replace(usual, **given)
 
 

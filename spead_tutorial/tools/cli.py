@@ -63,7 +63,7 @@ def chapters(as_json: bool) -> int:
     for receiver in RECEIVERS:
         flags = " ".join(("--from", *receiver.flags))
         click.echo(f"{receiver.number:>2}  {receiver.name:24} {flags:12} {receiver.change}")
-    click.echo("\nPrograms of an array, many of which run together (spead-tutorial path NAME):")
+    click.echo("\nPrograms of an array, many of which run together:")
     for one in ARRAY:
         click.echo(f"{one.number:>2}  {one.name:24} {' '.join(one.flags):11} {one.change}")
     languages = f"{', '.join(there[:-1])} and {there[-1]}"
