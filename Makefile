@@ -9,9 +9,6 @@ BUILD = build
 SEALED := SPEAD_TUTORIAL_SITE=$(BUILD)/site $(BIN)/python .ci/sealed.py
 # One worker more than there are cores, for many tests wait.
 JOBS ?= $(shell echo $$(($$(nproc) + 1)))
-# Where the site is published, and how many tags beside this tree: CI says the real ones.
-URL ?= http://localhost/spead_tutorial
-TAGS ?= 0
 # With the environment's tools, for commands that call each other by their names.
 WITH := PATH="$(abspath $(BIN)):$$PATH"
 WORKERS = -n $(JOBS) --maxprocesses 8
@@ -19,7 +16,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-pytest test-notebooks notebooks notebooks-refresh docs test-docs published test-published packages test-packages test-oldest screenshots figures peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean
+.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-pytest test-notebooks notebooks notebooks-refresh docs test-docs packages test-packages test-oldest screenshots figures peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -136,12 +133,6 @@ $(BIN)/.browser: $(BIN)/.installed
 
 test-docs: $(BIN)/.browser docs ## the site alone, in a browser
 	$(SEALED) $(BIN)/pytest $(WORKERS) --dist worksteal tests/site/browser
-
-published: setup ## the site as CI publishes it, in all its versions, into build/published
-	$(BIN)/python .ci/publish.py $(URL) $(BUILD)/published --tags $(TAGS)
-
-test-published: $(BIN)/.browser published ## the same, served as Pages do, in a browser
-	SPEAD_TUTORIAL_PUBLISHED=$(BUILD)/published $(SEALED) $(BIN)/pytest tests/site/browser/test_published.py
 
 screenshots: $(BIN)/.browser ## the README's, of what make tour has left in results/tour
 	$(BIN)/python .ci/screenshots.py results/tour docs/screenshots

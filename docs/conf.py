@@ -5,7 +5,6 @@ import importlib.metadata
 import os
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from spead_tutorial.measure.records import SCHEMA
 
@@ -115,32 +114,3 @@ html_theme_options = {
 copybutton_exclude = ".linenos, .gp"
 copybutton_prompt_text = r"\$ |>>> "
 copybutton_prompt_is_regexp = True
-
-# ---- Where it is published, if it is: its address ends in that of this version ----
-pages = os.environ.get("SPEAD_TUTORIAL_SITE_URL", "")  # one of several versions: .ci/publish.py
-address = pages or os.environ.get("READTHEDOCS_CANONICAL_URL", "")
-if address:
-    extensions += ["notfound.extension", "sphinx_sitemap", "sphinxext.opengraph"]
-    html_baseurl = ogp_site_url = address
-    # What is shown beside a link: one picture for all pages.
-    html_static_path += ["screenshots/tour.webp"]
-    ogp_image = "_static/tour.webp"
-    ogp_image_alt = "A table and pictures of the rates that each chapter reaches"
-    ogp_social_cards = {"enable": False}
-    ogp_custom_meta_tags = ('<meta name="twitter:card" content="summary_large_image" />',)
-    sitemap_url_scheme = "{link}"
-    sitemap_excludes = ["404.html", "genindex.html", "py-modindex.html", "search.html"]
-    notfound_urls_prefix = urlsplit(address).path
-    notfound_context = {
-        "title": "Page not found",
-        "body": "<h1>Page not found</h1><p>There is no page at this address. It may have moved:"
-        " look for it with the search above, or go to the"
-        f' <a href="{notfound_urls_prefix}index.html">first page</a>.</p>',
-    }
-if pages:
-    above, version_name = notfound_urls_prefix.rstrip("/").rsplit("/", 1)
-    html_theme_options |= {
-        "switcher": {"json_url": f"{above}/versions.json", "version_match": version_name},
-        "check_switcher": False,  # the list is made when all versions are
-        "navbar_start": ["navbar-logo", "version-switcher"],
-    }

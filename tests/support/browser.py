@@ -188,12 +188,6 @@ def make_new(page: Any) -> None:
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
-    """Answers with the site's own page where there is nothing, as GitHub's Pages do."""
-
-    def __init__(self, *how: Any, nothing: Path | None, **named: Any) -> None:
-        self._nothing = nothing
-        super().__init__(*how, **named)
-
     def log_message(self, *_: object) -> None:
         pass
 
@@ -201,20 +195,11 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
         self.send_header("Cache-Control", "max-age=3600")  # nothing changes while tests run
         super().end_headers()
 
-    def send_error(self, code: int, *how: Any) -> None:
-        if self._nothing is None:
-            return super().send_error(code, *how)
-        self.send_response(code)
-        self.send_header("Content-Type", "text/html")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(self._nothing.read_bytes())
-
 
 @contextlib.contextmanager
-def serving(folder: Path, nothing: Path | None = None) -> Iterator[str]:
-    """Serve a folder, and say where; a page can be given for what is not there."""
-    handler = functools.partial(_Quiet, nothing=nothing, directory=folder)
+def serving(folder: Path) -> Iterator[str]:
+    """Serve a folder, and say where."""
+    handler = functools.partial(_Quiet, directory=folder)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
