@@ -277,7 +277,7 @@ spt_thread_pool *spti_chunk_ring_pool(spt_chunk_ring *ring, spt_error *err)
     return ring->pool;
 }
 
-void spti_chunk_ring_is_free(spt_chunk_ring *ring)
+void spti_chunk_ring_newest_first(spt_chunk_ring *ring)
 {
     SPTI_HOLD(&ring->lock);
     ring->newest_first = true;

@@ -20,7 +20,7 @@ typedef struct spti_chunk_watch {
 spt_thread_pool *spti_chunk_ring_pool(spt_chunk_ring *ring, spt_error *err);
 
 /* Say that a ring has free chunks: the one that was put in last is got first. */
-void spti_chunk_ring_is_free(spt_chunk_ring *ring);
+void spti_chunk_ring_newest_first(spt_chunk_ring *ring);
 
 void spti_chunk_ring_watch(spt_chunk_ring *ring, spti_chunk_watch *watch);
 

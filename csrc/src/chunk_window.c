@@ -287,7 +287,7 @@ spti_window *spti_window_create(size_t max_chunks, bool lossless, spt_chunk_ring
     }
     w->data_ring = data_ring;
     w->free_ring = free_ring;
-    spti_chunk_ring_is_free(free_ring);
+    spti_chunk_ring_newest_first(free_ring);
     w->max_chunks = (int64_t)max_chunks;
     w->lossless = lossless;
     w->last = &w->members;

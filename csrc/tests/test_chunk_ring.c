@@ -34,7 +34,7 @@ TEST(of_free_chunks_that_comes_out_first_which_went_in_last)
     OWN(spt_chunk_ring) ring = new_ring(3);
     spt_chunk chunks[3] = {0};
     put_chunk(ring, &chunks[0]);
-    spti_chunk_ring_is_free(ring);
+    spti_chunk_ring_newest_first(ring);
     put_chunk(ring, &chunks[1]);
     CHECK(get_chunk_of(ring) == &chunks[1]);
     put_chunk(ring, &chunks[2]);
