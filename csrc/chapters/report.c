@@ -232,12 +232,15 @@ void print_usage(const struct usage *u)
 /* What went to each: all got heaps of the same sizes, or the program had failed. */
 static void print_destinations(const struct options *o, const spt_stats *stats)
 {
-    for (size_t j = 0; j < o->n_destinations; j++)
-        printf("%s{\"to\": \"%s:%d\", \"heaps\": %zu, \"packets\": %" PRIu64 ", \"bytes\": %" PRIu64
-               "}%s",
-               j == 0 ? ", \"destinations\": [" : ", ", o->destinations[j].host,
-               o->destinations[j].port, o->n_heaps, stats->packets / o->n_destinations,
+    for (size_t j = 0; j < o->n_destinations; j++) {
+        spt_endpoint to = o->destinations[j];
+        bool is_ipv6 = strchr(to.host, ':') != NULL;
+        printf("%s{\"to\": \"%s%s%s:%d\", \"heaps\": %zu, \"packets\": %" PRIu64
+               ", \"bytes\": %" PRIu64 "}%s",
+               j == 0 ? ", \"destinations\": [" : ", ", is_ipv6 ? "[" : "", to.host,
+               is_ipv6 ? "]" : "", to.port, o->n_heaps, stats->packets / o->n_destinations,
                stats->bytes / o->n_destinations, j + 1 == o->n_destinations ? "]" : "");
+    }
 }
 
 void report(const struct options *options, spt_stream *const *streams, size_t n_streams,

@@ -338,6 +338,10 @@ def print_report(options: Options, used: Usage, n_streams: int, counts: Mapping[
     print(json.dumps(record), flush=True)
 
 
+def _in_brackets(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
 def _destinations(options: Options, counts: Mapping[str, int]) -> list[dict[str, Any]]:
     """What went to each: all got heaps of the same sizes, or the program had failed."""
     n = len(options.destinations)
@@ -346,4 +350,4 @@ def _destinations(options: Options, counts: Mapping[str, int]) -> list[dict[str,
         "packets": counts["packets"] // n,
         "bytes": counts["spead_bytes"] // n,
     }
-    return [{"to": f"{host}:{port}", **each} for host, port in options.destinations]
+    return [{"to": f"{_in_brackets(host)}:{port}", **each} for host, port in options.destinations]

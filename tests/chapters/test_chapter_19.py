@@ -113,6 +113,22 @@ def test_spead2_receives_at_each_destination_what_a_sender_has_for_it(lab, langu
             assert np.array_equal(values["adc_samples"], np.full(SIZE, i + 1 + receiver))
 
 
+@each_language
+def test_a_destination_is_told_as_it_was_typed(lab, language):
+    typed = [f"[::1]:{PORT}", f"127.0.0.1:{PORT}"]
+    with lab.socket(socket.AF_INET6) as sock, listening(lab, PORT):
+        sock.bind(("::1", PORT))
+        for to in typed:  # a stream is of one family
+            assert sent(lab, language, "-n", "1", "-H", "9", to)["destinations"][0]["to"] == to
+
+
+@pytest.mark.parametrize("language", COMPILED)
+def test_samples_that_memory_can_never_hold_are_one_line(language):
+    done = ended([*program(SENDER, language), "-H", str(2**63 - 1), *[f"127.0.0.1:{PORT}"] * 2])
+    assert done.returncode == 1
+    assert re.fullmatch(rf"{SENDER}: no memory for [^\n]*: lower -H\n", done.stderr)
+
+
 def test_packets_go_to_each_receiver_in_turn_and_are_the_same_in_every_language(lab):
     twice = f"127.0.0.1:{PORT}"  # both receivers are the same socket, which keeps the order
     came = []

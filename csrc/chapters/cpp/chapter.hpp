@@ -11,6 +11,7 @@
 #include <new>
 #include <span>
 #include <spead_tutorial/spt.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,8 @@ inline void report(const options &options, std::span<const spt::udp_stream> stre
         if (const std::exception_ptr error = std::current_exception())
             std::rethrow_exception(error);
     } catch (const std::bad_alloc &) {
+        why = "no memory for so many bytes: lower -H";
+    } catch (const std::length_error &) { // they are more than there can be
         why = "no memory for so many bytes: lower -H";
     } catch (const std::exception &error) {
         why = error.what();
