@@ -132,7 +132,7 @@ def _programs() -> Check:
     mend: str | None = "build and install the package: pip install ."
     if missing:
         return Check("programs", "fail", f"missing: {', '.join(missing)}", mend)
-    there, number = built(), len(CHAPTERS) + len(RECEIVERS) + 1
+    there, number = built(), len({one.number for one in (*CHAPTERS, *RECEIVERS, *ARRAY)})
     mend = "get a C++ compiler (apt install g++), and install the package again"
     mend = None if there == LANGUAGES else f"for those in {LANGUAGES[-1]}: {mend}"
     value = f"{number} chapters in {', '.join(there[:-1])} and {there[-1]}"
