@@ -197,6 +197,25 @@ def test_what_is_said_of_a_receiver_can_be_read_back():
     assert made["findings"][0]["chapter"] == 7
 
 
+def test_what_a_bare_reader_loses_but_now_and_then_is_not_of_its_buffer(monkeypatch):
+    for shares, lost in (
+        ([0.3, 0.0, 0.3, 0.1, 0.4, 0.0], 0.2),  # with such a buffer, and then with its own
+        ([0.02, 0.0, 0.0, 0.0], 0.0),
+        ([0.02, 0.05], 0.0),
+    ):
+        runs = iter(shares)
+
+        def read(*_: object, runs=runs) -> watching._Tried:
+            fates = dataclasses.replace(FATES, no_room=round(1000 * next(runs)))
+            return watching._Tried(fates, 0.1)
+
+        monkeypatch.setattr(watching, "_read", read)
+        its = seen().receiving
+        its = dataclasses.replace(its, sockets=(Socket(1, 8888, 4096, merges=False),))
+        assert watching._lost_by_bare(None, 1e9, [], its) == pytest.approx(lost)
+        assert next(runs, None) is None
+
+
 LINES = """\
 10 5.000000 recvfrom(3<UDP:[77]>, ""..., 65536, 0, NULL, NULL) = 9000 <0.000030>
 10 5.000100 write(1</tmp/log>, ""..., 9) = 9 <0.000050>
