@@ -10,7 +10,7 @@ import pytest
 
 from spead_tutorial.tools.why import profilers, stacks
 from spead_tutorial.tools.why.calls import parse_calls
-from spead_tutorial.tools.why.looks import Blocked, doing
+from spead_tutorial.tools.why.looks import Blocked, doing, together
 from spead_tutorial.tools.why.stacks import Told, of_perf, of_py_spy, told
 from support.needs import needs
 

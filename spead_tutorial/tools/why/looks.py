@@ -17,7 +17,7 @@ from typing import NamedTuple
 from spead_tutorial.lab import Counters
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.facts import Run, Thread, Waited, Watched
-from spead_tutorial.tools.why.stacks import IDLE, INPUT, LOCK, LOOP, MUTEX, READS, SENDS, WAITS
+from spead_tutorial.tools.why.stacks import IDLE, INPUT, LOCK, LOOP, MUTEX, READS, WAITS
 
 #: What is counted of a thread from its beginning on.
 _COUNTED = ("user_s", "system_s", "runnable_s", "voluntary", "faults")
@@ -261,9 +261,11 @@ def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...], 
     }  # fmt: skip
 
 
-#: What threads that stand in for each other do goes on where one of them does the first of these;
-#: and the number that all of them have as one, which waits while none of them runs.
-_FIRST, _ALL = (IDLE, SENDS, "sleeps", LOOP, INPUT, "", LOCK), 0
+#: What threads that stand in for each other do goes on where one of them does the first of these:
+#: Go has one that sleeps now and then, whatever the others do. And the number that all of them have
+#: as one, which waits while none of them runs.
+_FIRST = (IDLE, "waits-for-room", "logs", "starts", "sleeps", LOOP, INPUT, "", LOCK)
+_ALL = 0
 
 
 def together(doing: Doing) -> Blocked | None:
