@@ -119,10 +119,20 @@ def test_the_kernel_says_what_a_thread_waits_in_and_if_a_time_ends_it(call, argu
     assert doing("running") is None
 
 
+def test_of_threads_that_stand_in_for_each_other_one_that_writes_tells_what_goes_on():
+    """Go has one that sleeps meanwhile."""
+    sleeps, writes, idle = (Blocked(name, False) for name in ("nanosleep", "write", "futex"))
+    assert together({1: idle, 2: sleeps}) == sleeps
+    assert together({1: writes, 2: sleeps, 3: idle}) == writes
+    assert together({1: None, 2: sleeps}) is None
+
+
 def test_a_wait_for_a_mutex_is_told_from_other_uses_of_a_futex():
     for arguments, call in (
         ("0x7f 0x80 0x2 0x0 0x0 0x0", "mutex"),
         ("0x7f 0x189 0x2 0x0 0x0 0xffffffff", "mutex"),  # Rust's
+        ("0x7f 0x86 0x0 0x0 0x0 0x0", "mutex"),  # one that lends its priority
+        ("0x7f 0x80 0x1 0x0 0x0 0x0", "futex"),
         ("0x7f 0x189 0x2 0x7ffc 0x0 0xffffffff", "futex"),  # until some time
         ("0x7f 0x81 0x2 0x0 0x0 0x0", "futex"),  # wakes others
     ):

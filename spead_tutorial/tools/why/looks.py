@@ -115,9 +115,9 @@ _NUMBERS = tomllib.loads(_FILE.read_text()).get(platform.machine(), "")
 _HERE = {int(number): name for name, _, number in (one.partition("=") for one in _NUMBERS.split())}
 #: Which argument says until when: an address, of which nothing is none, or milliseconds.
 _UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
-#: How futex waits for a mutex: its command, and the value, which is 2 where others want a mutex of
-#: glibc or Rust, and no time.
-_COMMAND, _WAIT, _WANTED = 0x7F, (0, 9), [2, 0]
+#: How futex waits for a mutex, without a time: by commands for mutexes alone, or by those for all
+#: where the value is 2, which a mutex of glibc, Go or Rust has while others want it.
+_COMMAND, _LOCK, _WAIT, _WANTED = 0x7F, (6, 13), (0, 9), 2
 _MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}
 
 
@@ -130,13 +130,18 @@ def doing(text: str, numbers: Mapping[int, str] = _HERE) -> Blocked | None:
     name = numbers.get(number, f"call {number}" if number >= 0 else "")
     timed = name.endswith("nanosleep")
     if len(arguments) == 6:
-        if name == "futex" and arguments[1] & _COMMAND in _WAIT and arguments[2:4] == _WANTED:
+        if name == "futex" and _is_mutex(*arguments[1:4]):
             return Blocked(MUTEX, timed=False)
         if name in _UNTIL:
             timed = arguments[_UNTIL[name]] != 0
         elif name in _MILLISECONDS:
             timed = not arguments[_MILLISECONDS[name]] & 0x80000000  # less than nothing: for ever
     return Blocked(name, timed)
+
+
+def _is_mutex(operation: int, value: int, until: int) -> bool:
+    command = operation & _COMMAND
+    return until == 0 and (command in _LOCK or (command in _WAIT and value == _WANTED))
 
 
 def now(tids: Mapping[int, int]) -> Doing:
