@@ -94,6 +94,18 @@ def seen(own: str = "", n: int = 0, *waits: Waited, cpu_s: float = 1.0, **more: 
         # A bare reader with as much room loses as much, and it has the time for all packets.
         (seen("computes", 75, PACKETS, cpu_s=0.5, bare_lost=0.3), "small-buffer"),
         (seen("computes", 75, cpu_s=1.0, bare_lost=0.3, fates=OFTEN), "computes"),
+        # Of what is far slower than a bare reader the buffer is not the first matter.
+        (
+            seen(
+                "",
+                0,
+                Waited("clock_nanosleep", True, 180),
+                cpu_s=0.1,
+                bare_lost=0.3,
+                fates=dataclasses.replace(FATES, rate=1e8),
+            ),
+            "sleeps",
+        ),
         (seen("computes", 75, PACKETS, cpu_s=0.5), "computes"),
         (seen("computes", 75, PACKETS, cpu_s=0.6, late=0.2), "computes"),
         (seen(told={"ring_dropped": 3}), "ring-full"),

@@ -18,7 +18,7 @@ MATTERS, FAST = 1.1, 2.2
 _HELD = 0.9e9
 #: Standard errors of an interval, and the most that a rate may be uncertain.
 _ERRORS, _MOST_NOISE = 2.0, 0.3
-_SHARED = "shared-core"
+_SHARED, _BUFFER = "shared-core", "small-buffer"
 #: Of each finding about how packets are sent, which loops show what mending gains, the best first.
 WAYS = {
     "fragments": (loops.FITTING,),
@@ -70,8 +70,13 @@ def diagnose(seen: Seen) -> tuple[Finding, ...]:
     elsewhere = _lost_elsewhere(seen, its)
     if its is None or its.busy_s <= 0:
         return elsewhere
-    found = [*_of_parts(seen, its), *_of_ways(seen, its)]
-    return (*elsewhere, *sorted(found, key=_worth))
+    found = sorted([*_of_parts(seen, its), *_of_ways(seen, its)], key=_worth)
+    own = (one for one in found if one.kind != READS and one.kind not in WAYS)
+    slow = [one for one in own if one.gain and one.gain.low > FAST]
+    if slow and [one.kind for one in elsewhere] == [_BUFFER]:
+        # For who does far more than a bare reader the buffer is not the first matter.
+        return (*slow, *elsewhere, *(one for one in found if one not in slow))
+    return (*elsewhere, *found)
 
 
 def _worth(one: Finding) -> float:
@@ -88,7 +93,7 @@ def _lost_elsewhere(seen: Seen, takes: Account | None) -> tuple[Finding, ...]:
     found = {
         "device": (2 * fates.device > fates.no_room, [thousands(fates.device)]),
         "no-socket": (2 * fates.unclaimed > fates.lost, [thousands(fates.unclaimed)]),
-        "small-buffer": (_is_small(its, takes), rooms),
+        _BUFFER: (_is_small(its, takes), rooms),
         "ring-full": (ring > 0, [thousands(ring)]),
     }
     return tuple(finding(kind, seen, 0.0, where) for kind, (is_so, where) in found.items() if is_so)
