@@ -29,7 +29,7 @@ enum {
     SPTI_CACHE_LINE = 64,
     SPTI_HELD_BATCHES = 8, /* where memory is read after it was handed over */
     SPTI_MAX_FAILURES = 7,
-    /* More than falling asleep and being woken costs, on virtual machines too. */
+    /* About as long as waking a thread takes on a virtual machine. */
     SPTI_LOOK_NS = 30000,
 };
 
