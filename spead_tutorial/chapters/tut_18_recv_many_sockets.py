@@ -15,10 +15,10 @@ from spead_tutorial.chapters.receiving import (
     HeapsOfAll,
     ReceiverOptions,
     describe,
-    mean_square,
     numbers,
     parse_receiver_options,
 )
+from spead_tutorial.chapters.squares import mean_square
 
 MAX_HEAPS = 8  # under way at a socket: one for each of the sender's streams there
 PATIENCE_MS = 100

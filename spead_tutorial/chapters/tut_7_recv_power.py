@@ -9,10 +9,10 @@ import spead_tutorial.recv
 from spead_tutorial.chapters.receiving import (
     Heaps,
     describe,
-    mean_square,
     numbers,
     parse_receiver_options,
 )
+from spead_tutorial.chapters.squares import mean_square
 
 
 def main() -> None:

@@ -10,10 +10,10 @@ from spead_tutorial.chapters.receiving import (
     Heaps,
     ReceiverOptions,
     describe,
-    mean_square,
     numbers,
     parse_receiver_options,
 )
+from spead_tutorial.chapters.squares import mean_square
 
 #: Where heaps are: being put together, in the ring, in this program. One more may be between them.
 MAX_HEAPS, RING_HEAPS, HELD, BETWEEN = 2, 2, 1, 1

@@ -4,6 +4,9 @@
 import itertools
 import json
 import re
+import subprocess
+import sys
+import threading
 
 import numpy as np
 import pytest
@@ -48,6 +51,21 @@ def test_each_prints_what_the_one_before_prints_then_how_many_heaps_and_of_its_p
     assert re.findall(r"Power: (\S+)", seventh.output) == [f"{power:.2f}" for power in exact]
 
 
+@pytest.mark.parametrize("numba", ["", "None", "sys"])  # as it is, not there, or of no use
+def test_squares_are_added_up_exactly_with_numba_and_without(numba, tmp_path):
+    program = f"""import sys
+{f"sys.modules['numba'] = {numba}" if numba else ""}
+import numpy as np
+from spead_tutorial.chapters.squares import mean_square, sum_squares
+lowest = np.full((256, 4097), -128, np.int8)
+lowest.flags.writeable = False
+others = np.asfortranarray(np.arange(-6, 6, dtype=np.int8).reshape(3, 4))
+print(hasattr(sum_squares, "py_func"), mean_square(lowest), round(mean_square(others) * 12))"""
+    argv = [sys.executable, "-c", program]
+    done = subprocess.run(argv, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == (f"{not numba} 16384.0 146\n", "")
+
+
 @in_c
 def test_heaps_that_are_lost_or_not_understood_are_not_counted_as_received(lab, language):
     heaps = stream()
@@ -76,15 +94,22 @@ def test_only_samples_of_8_bits_are_taken_also_those_that_come_inside_their_poin
 @in_c
 def test_a_program_that_is_too_slow_is_told_from_a_socket_that_is_too_small(lab, language):
     group = group_of(0, np.ones(8, np.int8))
-    receiver = Receiver(lab, language, "-t", "0.5", name=CHAPTER_7)
+    read_on = threading.Event()
+
+    def show(name: str, line: str, is_error: bool) -> None:
+        if not is_error:
+            read_on.wait()
+
+    receiver = Receiver(lab, language, "-t", "0.5", name=CHAPTER_7, show=show)
     before = lab.snmp()["Udp"]["RcvbufErrors"]
-    # Nobody reads what it prints, so it waits at some time, and takes no more heaps.
+    # Nobody reads what it prints, so it waits when the pipe is full, and takes no more heaps.
     with lab.socket() as sock:
         for cnt in itertools.count(1):
             for packet in whole(group, cnt, "stale"):
                 sock.sendto(packet, ("127.0.0.1", PORT))
             if cnt % 1000 == 0 and lab.snmp()["Udp"]["RcvbufErrors"] > before:
                 break
+    read_on.set()
     assert re.search(
         r"the program took heaps too slowly \(the ring was full \d+ times, for up to \d+\.\d ms\),"
         r" and the socket had no room for all packets: send more slowly",

@@ -3,7 +3,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -48,8 +48,10 @@ class Receiver(Listening):
         *arguments: str,
         name: str = CHAPTER_3,
         under: Sequence[str] = (),
+        show: Callable[[str, str, bool], None] | None = None,
     ) -> None:
-        super().__init__(lab.popen, name, [*under, *receiver_argv(name, language), *arguments])
+        argv = [*under, *receiver_argv(name, language), *arguments]
+        super().__init__(lab.popen, name, argv, show)
         self.__enter__()
         self.said = "".join(self._lines[1])
 
@@ -114,8 +116,8 @@ def timeless(done: Done) -> str:
 
 def lines(n_heaps: int, heap_size: int = SIZE) -> str:
     """What is printed of heaps that are filled with their index."""
-    text = "0x1600 timestamp, u40: Index of the first sample\n"
-    text += f"0x3300 adc_samples, i8[{heap_size}]: Samples of the converter\n"
+    text = "0x1600 timestamp, uint40: Index of the first sample\n"
+    text += f"0x3300 adc_samples, int8[{heap_size}]: Samples of the converter\n"
     for i in range(n_heaps):
         value = (i + 128) % 256 - 128
         text += f"Timestamp: {i * heap_size:<10} Power: {value * value:.2f}\n"
@@ -146,16 +148,20 @@ def pool(requests: int, *, too_large: int = 0) -> str:
     return f"pool of {POOL}: {requests} requests, 0 while it was empty, {too_large} too large; \n"
 
 
-def stream(n_heaps: int = 10, size: int = SIZE) -> list[list[bytes]]:
-    """The packets of some heaps that are filled with their index, and of the end."""
+def stream(n_heaps: int = 10, size: int = SIZE, *, described: bool = True) -> list[list[bytes]]:
+    """The packets of some heaps that are filled with their index, and of the end.
+
+    The first has descriptors, where it is described.
+    """
     group = ItemGroup()
     group.add_item(0x1600, "timestamp", "Index of the first sample", (), format=[("u", 40)])
     group.add_item(0x3300, "adc_samples", "Samples of the converter", (size,), np.int8)
     heaps = []
     for i in range(n_heaps):
         group["timestamp"].value = i * size
-        group["adc_samples"].value = np.full(size, i, np.int8)
-        heaps.append(packets_of(group.get_heap(), i + 1))
+        group["adc_samples"].value = np.full(size, i).astype(np.int8)  # wraps
+        heap = group.get_heap("stale" if described else "none", "all")
+        heaps.append(packets_of(heap, i + 1))
     return [*heaps, packets_of(group.get_end(), n_heaps + 1)]
 
 
