@@ -20,7 +20,7 @@ extern "C" {
 namespace
 {
 
-constexpr std::size_t live = 4;
+constexpr std::size_t live = 4, more = 8192; // bytes of a heap besides its samples
 constexpr std::int64_t samples_id = 0x3300;
 
 void check_samples(receiving &r, const spead2::recv::heap &heap)
@@ -40,7 +40,7 @@ int main(int argc, char **argv)
     spead2::set_log_function([](spead2::log_level, const std::string &) {});
     spead2::thread_pool pool;
     std::size_t size = r.common.heap_size, n = 2 * (live + r.ring);
-    auto memory = std::make_shared<spead2::memory_pool>(size, size, n, n);
+    auto memory = std::make_shared<spead2::memory_pool>(size, size + more, n, n);
     spead2::recv::ring_stream<> stream(
         pool, spead2::recv::stream_config().set_max_heaps(live).set_memory_allocator(memory),
         spead2::recv::ring_stream_config().set_heaps(r.ring));

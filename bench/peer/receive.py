@@ -16,7 +16,7 @@ import numpy as np
 from claims import Claims, parser_of
 
 TIMESTAMP, SAMPLES = 0x1600, 0x3300
-LIVE = 4
+LIVE, MORE = 4, 8192  # bytes that a heap may have besides its samples
 
 
 def parse_options() -> argparse.Namespace:
@@ -42,7 +42,7 @@ def main() -> None:
     more = {"allow_out_of_order": options.out_of_order}
     if not options.no_pool:
         n = 2 * (LIVE + options.r)
-        more["memory_allocator"] = library.MemoryPool(options.H, options.H, n, n)
+        more["memory_allocator"] = library.MemoryPool(options.H, options.H + MORE, n, n)
     ring = {"drop_when_full": True} if options.drop_when_full else {}  # which spead2 has not
     stream = recv.Stream(
         None if options.no_thread else library.ThreadPool(),

@@ -4,7 +4,8 @@
 
 #include <spead_tutorial/spt_recv.h>
 
-enum { LIVE = 4 };
+/* Bytes that a heap may have besides its samples: some senders' timestamps are longer. */
+enum { LIVE = 4, MORE = 8192 };
 
 static void receive(struct receiving *r, spt_recv_stream *stream)
 {
@@ -13,7 +14,7 @@ static void receive(struct receiving *r, spt_recv_stream *stream)
     while ((status = spt_recv_stream_get(stream, -1, &heap)) != SPT_DONE) {
         if (status != SPT_OK)
             continue; /* a signal */
-        if (heap->state == SPT_HEAP_COMPLETE && heap->length == r->common.heap_size) {
+        if (heap->state == SPT_HEAP_COMPLETE && heap->length >= r->common.heap_size) {
             receiving_heaps(r, 1);
             if (r->check)
                 receiving_check(r, heap->cnt, heap->payload);
@@ -32,7 +33,7 @@ int main(int argc, char **argv)
     /* Heaps that are finished: in the ring, with us, given back, and waiting for the ring. */
     size_t n = 2 * (LIVE + r.ring);
     spt_memory_pool_config kept = {
-        r.common.heap_size, r.common.heap_size, n, r.pool ? n : 0, 0, {0}};
+        r.common.heap_size, r.common.heap_size + MORE, n, r.pool ? n : 0, 0, {0}};
     spt_memory_pool *memory = check_made(spt_memory_pool_create(NULL, &kept, &err), &err);
     spt_thread_pool *pool = NULL;
     if (r.thread)
@@ -40,7 +41,7 @@ int main(int argc, char **argv)
     spt_recv_config config = SPT_RECV_CONFIG_DEFAULT;
     config.heaps.max_heaps = LIVE;
     config.heaps.allow_out_of_order = r.out_of_order;
-    config.heaps.max_heap_size = larger(config.heaps.max_heap_size, r.common.heap_size);
+    config.heaps.max_heap_size = larger(config.heaps.max_heap_size, r.common.heap_size + MORE);
     if (r.pool)
         config.heaps.memory = spt_memory_pool_memory(memory);
     config.ring_heaps = r.ring;

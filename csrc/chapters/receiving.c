@@ -320,6 +320,18 @@ static void say_text(const char *text)
             printf(*text >= 32 && *text < 127 ? "%c" : "\\x%02x", (unsigned char)*text);
 }
 
+/* Its kind and bits, such as int8; a question mark for what is more than a number. */
+static void say_type(const spt_group_item *item)
+{
+    static const char *const words[] = {"uint", "int", "float", "bool"};
+    for (size_t i = 0; i < 4; i++)
+        if (item->code == "uifb"[i]) {
+            printf(", %s%" PRIu32, words[i], item->bits);
+            return;
+        }
+    fputs(", ?", stdout);
+}
+
 void say_described(const struct receiver_options *options, const spt_item_group *group)
 {
     for (size_t i = 0; options->text && i < spt_item_group_size(group); i++) {
@@ -328,10 +340,7 @@ void say_described(const struct receiver_options *options, const spt_item_group 
             continue;
         printf("0x%" PRIx64 " ", item->id);
         say_text(item->name);
-        if (item->code != '\0' && strchr("uifb", item->code) != NULL)
-            printf(", %c%" PRIu32, item->code, item->bits);
-        else
-            fputs(", ?", stdout);
+        say_type(item);
         for (size_t j = 0; j < smaller(item->n_shape, SPT_GROUP_DIMENSIONS); j++)
             if (item->shape[j] < 0)
                 fputs("[any]", stdout);
@@ -495,11 +504,12 @@ static void print_account(const struct heaps *heaps, const spt_recv_stats *stats
         printf(
             "heaps not understood: %zu (their descriptors did not arrive, or say something else)\n",
             heaps->not_understood);
+    /* All may have come before one was taken: what came later has to be a heap's worth. */
+    double timed = (double)(account->placed_bytes - heaps->bytes_before);
     if (heaps->last_ns > heaps->first_ns &&
-        account->placed_bytes > heaps->bytes_before) /* chunks may all come at the end */
+        timed * (double)account->heaps_complete >= (double)account->placed_bytes)
         printf("%.2f MB/s from the first %s to the last\n",
-               (double)(account->placed_bytes - heaps->bytes_before) /
-                   (double)(heaps->last_ns - heaps->first_ns) * 1e3,
+               timed / (double)(heaps->last_ns - heaps->first_ns) * 1e3,
                heaps->chunks != NULL ? "chunk" : "heap");
     if (heaps->pool != NULL)
         print_pool(heaps);
@@ -584,7 +594,7 @@ static void print_chunk_record(const struct chunk_counts *counts)
 /* What is to be said where heaps are in no chunk that belong into one. */
 static const char *trouble_of_chunks(const struct heaps *heaps, const struct chunk_counts *counts)
 {
-    static char text[160];
+    static char text[200];
     if (heaps->awaits) {
         snprintf(text, sizeof(text),
                  "all waited for sender %zu, of which nothing comes: have it send,"
@@ -597,7 +607,7 @@ static const char *trouble_of_chunks(const struct heaps *heaps, const struct chu
                " --lossy does not wait for";
     snprintf(text, sizeof(text),
              "heaps are not of %zu bytes, or their timestamps are no multiples of that:"
-             " say with -H what the sender sends",
+             " say with -H what the sender sends; descriptors need a heap of their own",
              heaps->options->heap_size);
     if (counts->unfit > 0)
         return text;

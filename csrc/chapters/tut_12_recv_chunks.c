@@ -4,19 +4,8 @@
 
 enum {
     CHUNK = 1 << 20, /* bytes of samples in a chunk, or somewhat less */
-    ROOM = 8192,     /* before them: there go the descriptors of a heap that has some */
     CHUNKS = 4,      /* one that is filled, two in the ring, and one with the program */
 };
-
-/* Whether a heap's additional bytes are in front, and have room. */
-static bool has_room(const spt_place_data *data, int64_t index, int64_t more)
-{
-    if (index != 0 || more <= 0 || more > ROOM)
-        return false;
-    spt_received_packet packet;
-    spt_fault fault = spt_received_packet_parse(&packet, data->packet, data->packet_size);
-    return fault == SPT_FAULT_NONE && packet.highest_address == (uint64_t)more;
-}
 
 /* What the place function has to know. */
 struct known {
@@ -30,14 +19,11 @@ static void place(spt_place_data *data, size_t size, void *user)
     const struct known *known = user;
     int64_t length = data->items[0], timestamp = data->items[1];
     if (timestamp < 0)
-        return;                               /* there are no samples in it */
-    int64_t more = length - known->heap_size; /* descriptors */
-    int64_t index = timestamp % known->chunk_size / known->heap_size;
-    bool fits = more == 0 || has_room(data, index, more);
-    if (fits && timestamp % known->heap_size == 0) {
+        return; /* there are no samples in it: it has the descriptors */
+    if (length == known->heap_size && timestamp % known->heap_size == 0) {
         data->chunk_id = timestamp / known->chunk_size;
-        data->heap_index = (uint64_t)index;
-        data->heap_offset = (uint64_t)(ROOM + index * known->heap_size - more);
+        data->heap_offset = (uint64_t)(timestamp % known->chunk_size);
+        data->heap_index = data->heap_offset / (uint64_t)known->heap_size;
     } else
         data->batch_stats[0]++;
 }
@@ -45,7 +31,7 @@ static void place(spt_place_data *data, size_t size, void *user)
 /* Mean of the squares of the heaps that are there. */
 static double mean_square(const spt_chunk *chunk, size_t heap_size)
 {
-    const int8_t *samples = (const int8_t *)chunk->data + ROOM;
+    const int8_t *samples = chunk->data;
     double total = 0;
     for (size_t i = 0; i < chunk->present_size; i++)
         if (chunk->present[i])
@@ -92,7 +78,7 @@ int main(int argc, char **argv)
     spt_recv_stream *stream = make_stream(thread_pool, &known, filled, free_ones, &err);
     spt_chunk chunks[CHUNKS] = {0};
     for (size_t i = 0; i < CHUNKS; i++) {
-        chunks[i].data = alloc_zeros(chunks[i].data_size = ROOM + chunk_size);
+        chunks[i].data = alloc_zeros(chunks[i].data_size = chunk_size);
         chunks[i].present = alloc_zeros(chunks[i].present_size = n_heaps);
         check(spt_chunk_ring_put(free_ones, &chunks[i], 0), &err);
     }

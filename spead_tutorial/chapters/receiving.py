@@ -194,18 +194,13 @@ def numbers(updated: Mapping[str, Item], name: str) -> npt.NDArray[np.integer[An
     return None if value is None or value.dtype.kind not in "iu" or value.size == 0 else value
 
 
-def mean_square(samples: npt.NDArray[np.integer[Any]]) -> float:
-    """Return the mean of their squares, without an array of these: chapter 7 says why."""
-    flat = samples.reshape(-1)
-    return int(np.einsum("i,i->", flat, flat, dtype=np.int64)) / len(flat)
-
-
 def _type(item: Descriptor) -> str:
-    """Letter and bits of an element, such as i8; a question mark for what is more than a number."""
-    if item.dtype is not None:
-        return f"{item.dtype.kind}{item.itemsize_bits}" if item.dtype.kind in "uifb" else "?"
+    """Kind and bits of an element, such as int8; a question mark for what is more than a number."""
     (code, bits), *more = item.format or [("?", 0)]
-    return "?" if more or code not in "uifb" else f"{code}{bits}"
+    if item.dtype is not None:
+        code, bits, more = item.dtype.kind, item.itemsize_bits, []
+    words = {"u": "uint", "i": "int", "f": "float", "b": "bool"}
+    return f"{words[code]}{bits}" if code in words and not more else "?"
 
 
 class _Together:
@@ -331,7 +326,8 @@ class _Arrivals:
             yield (f"heaps not understood: {self.not_understood}"
                    " (their descriptors did not arrive, or say something else)")  # fmt: skip
         timed = stats["payload_bytes"] - self._bytes_before
-        if self._last_ns > self._first_ns and timed:  # chunks may all come at the end
+        is_timed = timed * stats["heaps_complete"] >= stats["payload_bytes"]  # a heap's worth
+        if self._last_ns > self._first_ns and is_timed:  # all may have come before one was taken
             rate = timed / (self._last_ns - self._first_ns) * 1e3
             yield f"{rate:.2f} MB/s from the first {self._word} to the last"
         if self._pool is not None:
@@ -472,7 +468,8 @@ class Chunks(_Arrivals):
         size = self._options.heap_size
         if stats[UNFIT]:
             return (f"heaps are not of {size} bytes, or their timestamps are no multiples of that:"
-                    " say with -H what the sender sends")  # fmt: skip
+                    " say with -H what the sender sends; descriptors need a heap of"
+                    " their own")  # fmt: skip
         if stats["too_old_heaps"] or stats["misplaced_heaps"] or self._twice(stats):
             return ("timestamps jump, or come twice: let one sender send, in order,"
                     " to a receiver that was started for it")  # fmt: skip

@@ -28,21 +28,7 @@ except ImportError as error:
     raise SystemExit(f"{error}: pip install 'spead-tutorial[numba]'") from None
 
 CHUNK = 1 << 20  # bytes of samples in a chunk, or somewhat less
-ROOM = 8192  # before them: there go the descriptors of a heap that has some
 CHUNKS = 4  # one that is filled, two in the ring, and one with the program
-
-
-@numba.njit
-def has_room(data: Any, index: int, more: int) -> bool:
-    """Whether a heap's additional bytes are in front, and have room."""
-    if index != 0 or not 0 < more <= ROOM:
-        return False
-    packet = numba.carray(intp_to_voidptr(data.packet), data.packet_size, np.uint8)
-    end = 8 + 8 * (256 * packet[6] + packet[7])  # of its item pointers
-    address = 0  # where in its heap the item begins that a packet has last
-    for byte in packet[end - packet[3] : end]:
-        address = 256 * address + byte
-    return address == more
 
 
 @numba.cfunc(
@@ -55,14 +41,11 @@ def place(data_ptr: Any, data_size: Any, known_ptr: Any) -> None:
     heap_size, chunk_size, unfit = numba.carray(known_ptr, 3)
     length, timestamp = items[0], items[1]
     if timestamp < 0:
-        return  # there are no samples in it
-    more = length - heap_size  # descriptors
-    index = timestamp % chunk_size // heap_size
-    fits = more == 0 or has_room(data, index, more)
-    if fits and timestamp % heap_size == 0:
+        return  # there are no samples in it: it has the descriptors
+    if length == heap_size and timestamp % heap_size == 0:
         data.chunk_id = timestamp // chunk_size
-        data.heap_index = index
-        data.heap_offset = ROOM + index * heap_size - more
+        data.heap_offset = timestamp % chunk_size
+        data.heap_index = data.heap_offset // heap_size
     else:
         stats = numba.carray(intp_to_voidptr(data.batch_stats), unfit + 1, np.uint64)
         stats[unfit] += 1
@@ -110,7 +93,7 @@ def main() -> None:
     )
     for _ in range(CHUNKS):
         chunk = spead_tutorial.recv.Chunk(
-            data=np.zeros(ROOM + chunk_size, np.int8), present=np.zeros(n_heaps, np.uint8)
+            data=np.zeros((n_heaps, heap_size), np.int8), present=np.zeros(n_heaps, np.uint8)
         )
         stream.add_free_chunk(chunk)
     stream.add_udp_reader(options.port, bind_hostname=options.host)
@@ -118,10 +101,9 @@ def main() -> None:
     chunks = Chunks(stream, options)
     received = 0
     for chunk in chunks:
-        samples = chunk.data[ROOM:].reshape(n_heaps, heap_size)
         n = int(np.count_nonzero(chunk.present))
         if n > 0:
-            power = mean_square(samples, chunk.present)
+            power = mean_square(chunk.data, chunk.present)
             options.say(f"Timestamp: {chunk.chunk_id * chunk_size:<10} Power: {power:.2f}")
             received += n
         stream.add_free_chunk(chunk)

@@ -15,7 +15,6 @@ import pytest
 from spead_tutorial.chapters.catalogue import find_receiver
 from spead_tutorial.measure import delivery
 from spead_tutorial.measure.programs import Done, built, program
-from spead_tutorial.send import ItemGroup
 from support import receivers
 from support.programs import cases, ended, in_c
 from support.receivers import (
@@ -32,12 +31,12 @@ from support.receivers import (
     packets_of,
     said,
     send,
-    stream,
     whole,
 )
 
 IN_CHUNK = CHUNK // SIZE
 
+stream = functools.partial(receivers.stream, described=False)
 of_packets = functools.partial(receivers.of_packets, name=CHAPTER_12)
 
 
@@ -62,47 +61,28 @@ def test_a_receiver_is_told_the_size_of_heaps_if_it_takes_it():
 # ---- Descriptors ----
 
 
-def heap(i: int, descriptors: str, data: str = "all", more: int = 0) -> list[bytes]:
-    """The packets of a heap, with an item behind the samples where there is to be more."""
+def heap(i: int, descriptors: str, data: str = "all") -> list[bytes]:
     group = group_of(i * SIZE, np.full(SIZE, i).astype(np.int8))
-    if more:
-        group.add_item(0x3400, "more", "", (more,), np.int8, value=np.ones(more, np.int8))
     return packets_of(group.get_heap(descriptors, data), i + 1)
-
-
-def numbered(n: int) -> list[list[bytes]]:
-    """The packets of some heaps, more than a chunk has, and of the end."""
-    return [*(heap(i, "none" if i else "all") for i in range(n)), end(n + 1)]
 
 
 def test_a_heap_of_descriptors_alone_has_no_place_and_is_no_trouble(lab, languages):
     heaps = stream()
-    heaps[0] = packets_of(ItemGroup().get_heap(), 1)
-    alone = heap(3, "all", "none")
-    done = of_packets(lab, flat([*heaps[1:3], alone, *heaps[4:]]), languages=languages)
+    heaps[3] = heap(3, "all", "none")
+    done = of_packets(lab, flat(heaps), languages=languages)
     assert (done.status, done.errors) == (0, "")
-    assert done.output.startswith(chunk_lines([1, 2, *range(4, 10)]))
+    assert done.output.startswith(chunk_lines([0, 1, 2, *range(4, 10)]))
     assert in_no_chunk(done) == "1 without a timestamp"
 
 
-@pytest.mark.parametrize("more", [0, 8])
-def test_samples_that_are_not_where_there_is_room_are_refused(lab, more, languages):
+def test_samples_with_descriptors_in_front_are_left_out_which_is_said(lab, languages):
     heaps = stream()
-    where = 0 if more else 4  # behind the samples there is something, or the heap is not the first
-    heaps[where] = heap(where, "all", more=more)
+    heaps[0] = heap(0, "all")
     done = of_packets(lab, flat(heaps), languages=languages)
     assert done.status == 1
-    assert "say with -H what the sender sends" in done.errors
-    assert done.output.startswith(chunk_lines(set(range(10)) - {where}))
+    assert "descriptors need a heap of their own" in done.errors
+    assert done.output.startswith(chunk_lines(range(1, 10)))
     assert in_no_chunk(done) == "1 of another size"
-
-
-def test_descriptors_may_come_again_at_the_beginning_of_a_chunk(lab):
-    heaps = numbered(IN_CHUNK + 2)
-    heaps[IN_CHUNK] = heap(IN_CHUNK, "all")
-    done = of_packets(lab, flat(heaps))
-    assert (done.status, done.errors) == (0, "")
-    assert done.output.startswith(chunk_lines(range(IN_CHUNK + 2)))
 
 
 # ---- What may be wrong ----
@@ -113,7 +93,7 @@ def test_a_wrong_size_is_a_trouble_that_is_named(lab, languages):
     assert (done.status, done.output.splitlines()[0]) == (1, ENDED.strip())
     assert done.errors == (
         f"{CHAPTER_12}: heaps are not of {SIZE} bytes, or their timestamps are no multiples of"
-        " that: say with -H what the sender sends\n"
+        " that: say with -H what the sender sends; descriptors need a heap of their own\n"
     )
     assert in_no_chunk(done) == "10 of another size"
     assert done.output.endswith("\nReceived 0 heaps\n")
@@ -163,7 +143,7 @@ def test_timestamps_that_jump_are_received_or_accounted_for(lab, at, words, lang
 
 
 def test_json_has_the_counts_of_chunks_with_the_same_names_in_every_language(lab, languages):
-    packets = flat(numbered(IN_CHUNK + 1))
+    packets = flat(stream(IN_CHUNK + 1))
     found = [
         json.loads(said(lab, packets, "--json", language=language, name=CHAPTER_12).output)
         for language in languages
@@ -188,8 +168,9 @@ def test_one_core_is_enough(lab, language):
     assert done.output.startswith(chunk_lines(range(10)))
 
 
-def test_without_numba_one_line_says_what_to_install():
-    (_, path) = program(CHAPTER_12, "python")
+@pytest.mark.parametrize("name", [CHAPTER_12, "tut_19_recv_corner_turn"])
+def test_without_numba_one_line_says_what_to_install(name):
+    (_, path) = program(name, "python")
     start = "import runpy, sys; sys.modules['numba'] = None; runpy.run_path(sys.argv[0])"
     argv = [sys.executable, "-P", "-c", f"import sys; sys.argv = [{path!r}]; {start}"]
     done = ended(argv)

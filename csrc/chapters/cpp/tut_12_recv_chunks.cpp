@@ -6,8 +6,7 @@
 #include <deque>
 
 constexpr std::size_t CHUNK = 1 << 20; // bytes of samples in a chunk, or somewhat less
-constexpr std::int64_t ROOM = 8192; // before them: there go the descriptors of a heap that has some
-constexpr std::size_t CHUNKS = 4;   // one that is filled, two in the ring, one with the program
+constexpr std::size_t CHUNKS = 4;      // one that is filled, two in the ring, one with the program
 
 // Says where a heap belongs: called by the stream's thread.
 struct placer {
@@ -17,27 +16,13 @@ struct placer {
     {
         const std::int64_t length = data.items[0], timestamp = data.items[1];
         if (timestamp < 0)
-            return;                                   // there are no samples in it
-        const std::int64_t more = length - heap_size; // descriptors
-        const std::int64_t index = timestamp % chunk_size / heap_size;
-        const bool fits = more == 0 || has_room(data, index, more);
-        if (fits && timestamp % heap_size == 0) {
+            return; // there are no samples in it: it has the descriptors
+        if (length == heap_size && timestamp % heap_size == 0) {
             data.chunk_id = timestamp / chunk_size;
-            data.heap_index = static_cast<std::uint64_t>(index);
-            data.heap_offset = static_cast<std::uint64_t>(ROOM + index * heap_size - more);
+            data.heap_offset = static_cast<std::uint64_t>(timestamp % chunk_size);
+            data.heap_index = data.heap_offset / static_cast<std::uint64_t>(heap_size);
         } else
             data.batch_stats[0]++;
-    }
-
-    // Whether a heap's additional bytes are in front, and have room.
-    static bool has_room(const spt::place_data &data, std::int64_t index, std::int64_t more)
-    {
-        if (index != 0 || more <= 0 || more > ROOM)
-            return false;
-        spt_received_packet packet;
-        spt_fault fault = spt_received_packet_parse(&packet, data.packet, data.packet_size);
-        return fault == SPT_FAULT_NONE &&
-               packet.highest_address == static_cast<std::uint64_t>(more);
     }
 };
 
@@ -57,7 +42,7 @@ struct chunk : spt::chunk {
         double total = 0;
         for (std::size_t i = 0; i < there.size(); i++)
             if (there[i])
-                total += mean_square_int8(&bytes[ROOM + i * heap_size], heap_size);
+                total += mean_square_int8(&bytes[i * heap_size], heap_size);
         return total / static_cast<double>(n_present(this));
     }
 
@@ -92,7 +77,7 @@ int main(int argc, char **argv)
     spt::chunk_ring filled(2), free_ones(CHUNKS);
     spt::chunk_stream stream(thread_pool, config, chunk_config, filled, free_ones);
     while (chunks.size() < CHUNKS)
-        free_ones.put(chunks.emplace_back(ROOM + chunk_size, n_heaps));
+        free_ones.put(chunks.emplace_back(chunk_size, n_heaps));
     stream.add_udp(options.endpoint);
 
     heaps heaps = chunks_of(stream.get(), filled.get(), &options);
