@@ -14,7 +14,7 @@ where it is, and gets sockets and running programs from it:
 
 With ``Lab(receiver=True)`` a second machine is at the other end of the device: `Lab.receiver`
 makes sockets and runs programs there, `Lab.disturbed` has packets lost on the way to it, and a
-`Journey` says whether every one is accounted for.
+`Journey` says whether every one is accounted for. A `LabArray` has many machines, and a switch.
 
 This module also has what keeps the laboratory honest: `check_destination` refuses to send
 out of a real interface, and `accounted` compares what a device counted with what a program
@@ -22,6 +22,7 @@ says it sent.
 Imports are relative here, so that the lab works without the compiled core, and is tested without.
 """
 
+from .array import ArrayMachine, LabArray
 from .counters import Accounting, Arrivals, Counters, Journey, accounted, icmp_error_bytes
 from .device import ADDRESS, ADDRESS6, DEVICE, KINDS, PORT, WAYS, LabError, root_commands
 from .disturbance import Disturbance, Disturbed
@@ -38,12 +39,14 @@ __all__ = [
     "PORT",
     "WAYS",
     "Accounting",
+    "ArrayMachine",
     "Arrivals",
     "Counters",
     "Disturbance",
     "Disturbed",
     "Journey",
     "Lab",
+    "LabArray",
     "LabError",
     "LabMachine",
     "LabProbe",

@@ -170,6 +170,15 @@ def icmp_error_bytes(message_bytes: int) -> int:
     return min(_ICMP_MOST, 20 + 8 + 20 + _UDP_HEADER + message_bytes)
 
 
+def protocols(tables: str) -> dict[str, dict[str, int]]:
+    """Take a machine's counters, by protocol and name, from its tables ``snmp`` and ``netstat``."""
+    counted = {}
+    lines = [line.split() for line in tables.splitlines()]
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        counted[names[0].rstrip(":")] = dict(zip(names[1:], map(int, values[1:]), strict=True))
+    return counted
+
+
 # ---- The way to a receiver ----
 
 

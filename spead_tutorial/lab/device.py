@@ -25,7 +25,7 @@ FAR_DEVICE = "far0"
 FAR_MAC = "02:00:00:00:1f:02"
 #: Name of the receiver's device into which a relay sends.
 RELAY = "relay0"
-#: What the sender's device is called besides, where it leads to a receiver.
+#: What the sender's device is called besides, where it leads to a receiver or to a switch.
 ALIAS = "to a receiver of spead_tutorial's"
 #: How `root_commands` begin and end for each kind, for it to be quiet and to lose nothing.
 _MADE_WITH = {
@@ -108,7 +108,8 @@ class RefusedError(LabError):
 
     def __init__(self, what: str, number: int, kind: str | None = None) -> None:
         super().__init__(what, number, kind)
-        self.what = what  # "namespace", "device", "kind", "way" or "limit"
+        # "namespace", "device", "kind", "way", "limit", "features", "loss" or "switch"
+        self.what = what
         self.number = number
         self.kind = kind  # of the device, where it was forced
 
@@ -118,6 +119,14 @@ class RefusedError(LabError):
             return (
                 f"this kernel limits no link's rate ({why}): load tbf (as root: modprobe sch_tbf)"
             )
+        if self.what == "features":
+            return (
+                f"this kernel does not let a device of this kind cut less or compute less ({why})"
+            )
+        if self.what == "loss":
+            return f"nothing here loses packets on request ({why}): apt install nftables"
+        if self.what == "switch":
+            return f"this kernel offers no bridge ({why}): load it (as root: modprobe bridge)"
         if self.what == "way":
             return (
                 f"this kernel offers no veth, the way to a receiver ({why}): load it (as root:"

@@ -27,7 +27,7 @@ from typing import IO, Any, Self
 
 from . import namespaces
 from .device import LabError, RefusedError
-from .namespaces import kill_programs, network_at
+from .namespaces import kill_programs, network_at, remove_folders
 
 _FOLDER = str(Path(__file__).resolve().parent)
 #: Takes this folder for a package by itself, without the one around it, which has threads, and a
@@ -47,7 +47,23 @@ def script(module: str, *arguments: str, options: Sequence[str] = ("-I", "-S")) 
     return [sys.executable, *options, "-c", _LOAD, _FOLDER, module, *arguments]
 
 
-class Client:
+class Asking:
+    """Whoever asks a helper process."""
+
+    def request(self, op: str, **fields: Any) -> Any:
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def done(self, op: str, undo: dict[str, Any], **fields: Any) -> Iterator[None]:
+        """Have something done for a ``with`` block, and undone at its end."""
+        self.request(op, **fields)
+        try:
+            yield
+        finally:
+            self.request(**undo)
+
+
+class Client(Asking):
     """The helper process and the conversation with it."""
 
     def __init__(self) -> None:
@@ -73,9 +89,9 @@ class Client:
             theirs.close()
         self.pid = process.pid
         self._networks: list[int] = []  # that are its own: one, once it has made it
-        self._finalizer = weakref.finalize(
-            self, _end_helper, self._channel, self._log, self._networks, process, os.getpid()
-        )
+        self._folders: list[str] = []
+        ending = (self._channel, self._log, self._networks, self._folders, process, os.getpid())
+        self._finalizer = weakref.finalize(self, _end_helper, *ending)
         self._channel.settimeout(_ANSWER_S)
 
     @property
@@ -98,13 +114,26 @@ class Client:
             self._networks.append(os.open(f"/proc/{self.pid}/ns/net", os.O_RDONLY))
         return made
 
-    def entering(self) -> list[str]:
-        """Return the words that have a program run in its network, by the id of this process."""
+    def hold_networks(self, count: int) -> list["Inside"]:
+        """Have it make networks beside its own, with which all programs there end."""
+        made = self.request("hold_networks", count=count)
+        for fd in made:
+            with contextlib.suppress(OSError):
+                self._networks.append(os.open(f"/proc/{self.pid}/fd/{fd}", os.O_RDONLY))
+        return [Inside(self, fd) for fd in made]
+
+    def make_folder(self) -> str:
+        """Have it make a folder, which ends with the lab, whichever of the two dies."""
+        self._folders.append(self.request("make_folder"))
+        return self._folders[-1]
+
+    def entering(self, network: str = "") -> list[str]:
+        """Return the words that have a program run in a network, its own or one that it holds."""
         self._check_open()
         nsenter = shutil.which("nsenter", path=f"{os.environ.get('PATH', '')}:/usr/bin:/bin")
         if nsenter is None:
             raise LabError("there is no nsenter, by which programs enter: install util-linux")
-        words = [nsenter, f"--target={self.pid}", "--net"]
+        words = [nsenter, f"--target={self.pid}", f"--net={network}" if network else "--net"]
         try:
             os.stat(f"/proc/{self.pid}/ns/net")  # which it has no more once it has ended
             is_in = os.path.samefile(f"/proc/{self.pid}/ns/user", "/proc/self/ns/user")
@@ -117,21 +146,13 @@ class Client:
         if not self.is_open:
             raise LabError("the lab is closed: open a new one")
 
-    def socket(self, family: int, kind: int) -> socket.socket:
-        _, (made,) = self._ask("open_socket", {"family": int(family), "kind": int(kind)})
+    def socket(self, family: int, kind: int, network: int | None = None) -> socket.socket:
+        fields = {"family": int(family), "kind": int(kind), "network": network}
+        _, (made,) = self._ask("open_socket", fields)
         return socket.socket(fileno=made)
 
     def request(self, op: str, **fields: Any) -> Any:
         return self._ask(op, fields)[0]
-
-    @contextlib.contextmanager
-    def done(self, op: str, undo: dict[str, Any], **fields: Any) -> Iterator[None]:
-        """Have something done for a ``with`` block, and undone at its end."""
-        self.request(op, **fields)
-        try:
-            yield
-        finally:
-            self.request(**undo)
 
     def _ask(self, op: str, fields: dict[str, Any]) -> tuple[Any, list[int]]:
         with self._lock:
@@ -164,10 +185,21 @@ class Client:
             )
             answer: dict[str, Any] | None = json.loads(data) if data else None
             if answer is None or answer["id"] == request["id"]:
+                self._wait_for_close(given)
                 return answer, given
             # The answer to a request that Ctrl-C cut short: no caller waits for it any more.
             for fd in given:
                 os.close(fd)
+
+    def _wait_for_close(self, given: list[int]) -> None:
+        """Wait until the helper has closed its copies of what it gave, if it gave anything."""
+        try:
+            if given:
+                self._channel.recv(_MESSAGE_BYTES)
+        except BaseException:  # Ctrl-C, or no answer: no caller gets them
+            for fd in given:
+                os.close(fd)
+            raise
 
     def _ended(self) -> LabError:
         """Return what to raise where the helper has ended: with the last line that it wrote."""
@@ -180,10 +212,31 @@ class Client:
         return LabError(f"the lab's helper has ended{words}: open a new lab")
 
 
+class Inside(Asking):
+    """What a `Client` does, in a network that its helper holds."""
+
+    def __init__(self, client: Client, network: int) -> None:
+        self.client, self.network = client, network
+
+    @property
+    def is_open(self) -> bool:
+        return self.client.is_open
+
+    def entering(self) -> list[str]:
+        return self.client.entering(f"/proc/{self.client.pid}/fd/{self.network}")
+
+    def socket(self, family: int, kind: int) -> socket.socket:
+        return self.client.socket(family, kind, self.network)
+
+    def request(self, op: str, **fields: Any) -> Any:
+        return self.client.request(op, network=self.network, **fields)
+
+
 def _end_helper(
     channel: socket.socket,
     log: IO[bytes],
     networks: list[int],
+    folders: list[str],
     helper: subprocess.Popen[bytes],
     owner: int,
 ) -> None:
@@ -207,6 +260,7 @@ def _end_helper(
     finally:
         if helper.returncode:  # it was killed before it could do so
             kill_programs(list(map(network_at, networks)))
+            remove_folders(folders)
         for fd in networks:
             os.close(fd)
         log.close()
@@ -233,8 +287,9 @@ def serve(channel: socket.socket, caller: int) -> None:
             if channel.fileno() in ready and not answer(channel):
                 return
     finally:
-        if (own := network_at("/proc/self/ns/net")) != before:
-            kill_programs([own])
+        own = network_at("/proc/self/ns/net")
+        kill_programs([*([own] if own != before else []), *map(network_at, namespaces.held)])
+        remove_folders(namespaces.folders)
 
 
 def answer(channel: socket.socket) -> bool:
@@ -247,8 +302,10 @@ def answer(channel: socket.socket) -> bool:
         return False
     request = json.loads(data)
     reply, given = {"id": request.pop("id")}, []
+    network = request.pop("network", None)
     try:
-        made = operation(request.pop("op"))(**request)
+        with contextlib.nullcontext() if network is None else namespaces.inside(network):
+            made = operation(request.pop("op"))(**request)
         if isinstance(made, socket.socket):
             given, made = [made.detach()], None
         reply["ok"] = made
@@ -265,15 +322,21 @@ def answer(channel: socket.socket) -> bool:
     finally:
         for fd in given:
             os.close(fd)
+    if given:  # what the caller closes is closed then, and its port free
+        with contextlib.suppress(BrokenPipeError):
+            channel.send(json.dumps({"id": reply["id"]}).encode())
     return True
 
 
 def operation(name: str) -> Any:
-    """Return what does it: a function of `namespaces` or `network`."""
+    """Return what does it: a function of `namespaces`, `network` or `switch`."""
     if found := getattr(namespaces, name, None):
         return found
-    # Only now: it loads pyroute2, which takes a while.
-    return getattr(importlib.import_module(".network", __package__), name)
+    # Only now: they load pyroute2, which takes a while.
+    network = importlib.import_module(".network", __package__)
+    if found := getattr(network, name, None):
+        return found
+    return getattr(importlib.import_module(".switch", __package__), name)
 
 
 def main(channel: str, caller: str) -> None:

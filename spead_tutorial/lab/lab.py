@@ -24,10 +24,8 @@ from .device import (
 )
 from .disturbance import Disturbance, disturbed
 from .helper import Client
-from .machine import LabMachine, LabReceiver
+from .machine import LabMachine, LabReceiver, check_rate
 
-#: Bits/s of a limited link: the kernel counts bytes/s in 32 bits.
-_SLOWEST, _FASTEST = 10**6, 32 * 10**9
 _LOOK_S = 0.001
 
 
@@ -162,14 +160,27 @@ class Lab(LabMachine):
         LabError
             Where the kernel does not offer it.
         """
-        if not _SLOWEST <= bits_per_s <= _FASTEST:
-            raise ValueError(f"bits_per_s is {bits_per_s}: it must be in {_SLOWEST} ... {_FASTEST}")
+        check_rate(bits_per_s)
         limit: dict[str, Any] = {"op": "limit_rate", "device": self.device}
         unlimited, limited = (limit | {"bytes_per_s": n} for n in (0, bits_per_s // 8))
         with self._helper.done(**limited, undo=unlimited):
             yield
             while self._helper.request("backlog", device=self.device):
                 time.sleep(_LOOK_S)
+
+    def plain_card(self) -> contextlib.AbstractContextManager[None]:
+        """Have the kernel do what good cards do for it, in a ``with`` block.
+
+        It cuts messages into packets, and computes the checksum of each: so it reads all that is
+        sent, which the lab's device does not.
+
+        Raises
+        ------
+        LabError
+            Where the device's features cannot be changed.
+        """
+        change: dict[str, Any] = {"op": "set_features", "name": self.device}
+        return self._helper.done(**change, on=False, undo=change | {"on": True})
 
     def disturbed(
         self,

@@ -9,10 +9,13 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
-from .counters import Arrivals, Counters
+from .counters import Arrivals, Counters, protocols
 from .device import ADDRESS, PORT, LabError
-from .helper import Client
+from .helper import Client, Inside
 from .process import LabProcess, end_interrupted
+
+#: Bits/s of a limited link: the kernel counts bytes/s in 32 bits.
+_SLOWEST, _FASTEST = 10**6, 32 * 10**9
 
 
 class LabMachine:
@@ -26,7 +29,7 @@ class LabMachine:
         Its name.
     """
 
-    def __init__(self, helper: Client, kind: str, device: str) -> None:
+    def __init__(self, helper: Client | Inside, kind: str, device: str) -> None:
         self._helper = helper
         self.kind = kind
         self.device = device
@@ -54,14 +57,8 @@ class LabMachine:
         They are those of ``/proc/net/snmp`` and ``/proc/net/netstat``:
         ``["Icmp"]["OutDestUnreachs"]``, ``["IpExt"]["InOctets"]``.
         """
-        counted = {}
-        for table in ("snmp", "netstat"):
-            text = self._helper.request("read_table", table=table)
-            lines = [line.split() for line in text.splitlines()]
-            for names, values in zip(lines[::2], lines[1::2], strict=True):
-                numbers = zip(names[1:], map(int, values[1:]), strict=True)
-                counted[names[0].rstrip(":")] = dict(numbers)
-        return counted
+        tables = [self._helper.request("read_table", table=one) for one in ("snmp", "netstat")]
+        return protocols("".join(tables))
 
     def popen(
         self,
@@ -73,6 +70,7 @@ class LabMachine:
         env: Mapping[str, str] | None = None,
         cwd: str | os.PathLike[str] | None = None,
         text: bool = False,
+        start_new_session: bool = False,
     ) -> LabProcess:
         """Start a program in the lab, and return it; an OSError says that it cannot be started.
 
@@ -89,11 +87,14 @@ class LabMachine:
             Where it starts; by default this process's working folder.
         text : bool
             Whether pipes carry str instead of bytes.
+        start_new_session : bool
+            Whether it is not to get the Ctrl-C of this process's terminal.
         """
         args = [os.fspath(arg) for arg in argv]
         if not args:
             raise ValueError("argv is empty: it must name a program")
         how = {"stdin": stdin, "stdout": stdout, "stderr": stderr, "env": env, "cwd": cwd}
+        how["start_new_session"] = start_new_session
         return LabProcess(self._helper.entering(), args, text=text, **how)
 
     def run(
@@ -199,6 +200,12 @@ class LabReceiver(LabMachine):
     def arrivals(self) -> Arrivals:
         """Read what has arrived here until now; subtract two to see what arrived in between."""
         return Arrivals.of(self.snmp())
+
+
+def check_rate(bits_per_s: int) -> None:
+    """Refuse a rate that no link can be limited to."""
+    if not _SLOWEST <= bits_per_s <= _FASTEST:
+        raise ValueError(f"bits_per_s is {bits_per_s}: it must be in {_SLOWEST} ... {_FASTEST}")
 
 
 def _read_all(file: IO[bytes] | None, text: bool) -> Any:

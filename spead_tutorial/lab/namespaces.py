@@ -8,10 +8,12 @@ nothing with threads, see `helper.script`.
 import contextlib
 import ctypes
 import os
+import shutil
 import signal
 import socket
+import tempfile
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 from .device import RefusedError
@@ -23,6 +25,10 @@ _END_S, _PATIENCE_S = 0.001, 5.0  # in which what was killed may end, and has to
 Network = tuple[int, int]
 
 libc = ctypes.CDLL(None, use_errno=True)
+#: Descriptors of the networks that this process has made beside its own, and folders, which end
+#: with it.
+held: list[int] = []
+folders: list[str] = []
 
 
 # ---- Getting in ----
@@ -60,6 +66,33 @@ def make_namespace_beside(process: int) -> None:
         raise RefusedError("namespace", ctypes.get_errno())
 
 
+def hold_networks(count: int) -> list[int]:
+    """Make networks beside this process's own, and return a descriptor of each."""
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    try:
+        for _ in range(count):
+            if libc.unshare(_CLONE_NEWNET) != 0:
+                raise RefusedError("namespace", ctypes.get_errno())
+            held.append(os.open("/proc/self/ns/net", os.O_RDONLY))
+    finally:
+        libc.setns(own, _CLONE_NEWNET)
+        os.close(own)
+    return held
+
+
+@contextlib.contextmanager
+def inside(network: int) -> Iterator[None]:
+    """Be in a network that this process holds for a ``with`` block."""
+    own = os.open("/proc/self/ns/net", os.O_RDONLY)
+    try:
+        if libc.setns(network, _CLONE_NEWNET) != 0:
+            raise RefusedError("namespace", ctypes.get_errno())
+        yield
+    finally:
+        libc.setns(own, _CLONE_NEWNET)
+        os.close(own)
+
+
 def _is_own(kind: str, namespace: int) -> bool:
     return os.path.samestat(os.stat(f"/proc/self/ns/{kind}"), os.fstat(namespace))
 
@@ -69,6 +102,18 @@ def _is_own(kind: str, namespace: int) -> bool:
 
 def open_socket(family: int, kind: int) -> socket.socket:
     return socket.socket(family, kind)
+
+
+def make_folder() -> str:
+    """Make a folder for the lab's programs."""
+    folders.append(tempfile.mkdtemp(prefix="spead-tutorial-"))
+    return folders[-1]
+
+
+def remove_folders(there: Collection[str]) -> None:
+    """Remove folders, once the programs are killed that write there."""
+    for folder in there:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_table(table: str) -> str:

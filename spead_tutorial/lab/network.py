@@ -46,10 +46,13 @@ _OFFLOADS = (
     "scatter-gather",
     "generic-segmentation-offload",
 )
+#: Features by which a device need not look at what it is sent, and one that some have besides:
+#: ``tx-checksumming`` is on as long as a checksum of any kind is promised.
+_PROMISES, _MORE_PROMISES = ("tx-udp-segmentation", "tx-checksum-ip-generic"), ("tx-checksum-sctp",)
 
 
 @contextlib.contextmanager
-def _asking(what: str = "device") -> Iterator[Any]:
+def asking(what: str = "device") -> Iterator[Any]:
     """Ask the kernel by netlink; what it refuses is `what`."""
     try:
         with IPRoute() as routes:
@@ -58,7 +61,7 @@ def _asking(what: str = "device") -> Iterator[Any]:
         raise RefusedError(what, error.code) from error
 
 
-def _index(routes: Any, name: str) -> int:
+def index_of(routes: Any, name: str) -> int:
     return int(routes.link_lookup(ifname=name)[0])
 
 
@@ -67,7 +70,7 @@ def _index(routes: Any, name: str) -> int:
 
 def make_device(kind: str | None, mtu: int) -> dict[str, Any]:
     """Make the lab's device, of the first kind that the kernel offers or of a forced one."""
-    with _asking() as routes:
+    with asking() as routes:
         routes.link("set", index=1, state="up")  # lo is always the first
         made = make_link(routes, DEVICE, KINDS if kind is None else (kind,), mtu)
         return {"kind": made, "device": DEVICE, "ipv6": _lead_to(routes, DEVICE)}
@@ -75,7 +78,7 @@ def make_device(kind: str | None, mtu: int) -> dict[str, Any]:
 
 def make_loopback(mtu: int) -> dict[str, Any]:
     """Let the address that programs send to lead back to this network."""
-    with _asking() as routes:
+    with asking() as routes:
         routes.link("set", index=1, mtu=mtu, state="up")
         _lead_back(routes)
     return {"kind": "loopback", "device": "lo", "ipv6": False}
@@ -83,10 +86,10 @@ def make_loopback(mtu: int) -> dict[str, Any]:
 
 def make_far_end(sender: int, mtu: int) -> None:
     """Make the receiver's device, the other end of which is in the network of a process."""
-    with _asking() as routes, open(f"/proc/{sender}/ns/net") as network:
+    with asking() as routes, open(f"/proc/{sender}/ns/net") as network:
         routes.link("set", index=1, state="up")
         near = {"ifname": DEVICE, "net_ns_fd": network.fileno()}
-        if not _add_link(routes, FAR_DEVICE, "veth", peer=near):
+        if not add_link(routes, FAR_DEVICE, "veth", peer=near):
             raise RefusedError("way", errno.EOPNOTSUPP)
         _without_ipv6(FAR_DEVICE)
         index = _bring_up(routes, FAR_DEVICE, mtu, address=FAR_MAC)
@@ -97,7 +100,7 @@ def make_far_end(sender: int, mtu: int) -> None:
 
 def make_near_end(mtu: int) -> dict[str, Any]:
     """Bring the sender's device up, after the receiver's: so it takes packets at once."""
-    with _asking() as routes:
+    with asking() as routes:
         routes.link("set", index=1, state="up")
         _without_ipv6(DEVICE)
         _bring_up(routes, DEVICE, mtu, address=_MAC, ifalias=ALIAS)
@@ -107,18 +110,18 @@ def make_near_end(mtu: int) -> dict[str, Any]:
 def offered_kinds() -> list[str]:
     """Find out which kinds of device this kernel makes, by making one of each."""
     kinds = []
-    with _asking() as routes:
+    with asking() as routes:
         for number, kind in enumerate(KINDS):
-            if _add_link(routes, f"probe{number}", kind):
+            if add_link(routes, f"probe{number}", kind):
                 kinds.append(kind)
-                routes.link("del", index=_index(routes, f"probe{number}"))
+                routes.link("del", index=index_of(routes, f"probe{number}"))
     return kinds
 
 
 def make_link(routes: Any, name: str, kinds: Sequence[str], mtu: int) -> str:
     """Make a device of the first kind that the kernel offers, and return that."""
     for made in kinds:
-        if _add_link(routes, name, made, peer={"ifname": FAR_DEVICE}):
+        if add_link(routes, name, made, peer={"ifname": FAR_DEVICE}):
             break
     else:
         raise RefusedError("kind", errno.EOPNOTSUPP, kinds[0] if len(kinds) == 1 else None)
@@ -131,7 +134,7 @@ def make_link(routes: Any, name: str, kinds: Sequence[str], mtu: int) -> str:
     return made
 
 
-def _add_link(routes: Any, name: str, kind: str, **more: Any) -> bool:
+def add_link(routes: Any, name: str, kind: str, **more: Any) -> bool:
     """Make a device, a veth with its peer; return False where the kernel does not know the kind."""
     try:
         routes.link("add", ifname=name, kind=kind, **more if kind == "veth" else {})
@@ -144,7 +147,7 @@ def _add_link(routes: Any, name: str, kind: str, **more: Any) -> bool:
 
 def _bring_up(routes: Any, name: str, mtu: int, **more: Any) -> int:
     """Bring a device up such that it never sends anything by itself; return its index."""
-    index = _index(routes, name)
+    index = index_of(routes, name)
     # No link-local address, no neighbour discovery, no group membership: without these
     # the kernel has nothing to say on the device, and its counters hold only what was sent.
     quiet = {"attrs": [("IFLA_INET6_ADDR_GEN_MODE", _ADDR_GEN_MODE_NONE)]}
@@ -164,7 +167,7 @@ def _bring_up(routes: Any, name: str, mtu: int, **more: Any) -> int:
 
 def _lead_to(routes: Any, name: str) -> bool:
     """Let addresses and routes lead to a device that is up; return whether those of IPv6 do."""
-    index = _index(routes, name)
+    index = index_of(routes, name)
     routes.addr("replace", index=index, address=_OWN[0], prefixlen=_OWN[1])
     routes.route("replace", dst="224.0.0.0/4", oif=index)
     _add_neighbour(routes, index, ADDRESS)
@@ -189,10 +192,10 @@ def _add_neighbour(routes: Any, index: int, address: str, link: str = FAR_MAC) -
 
 
 def _without_ipv6(name: str) -> None:
-    _write_quietly(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1")
+    write_quietly(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6", "1")
 
 
-def _write_quietly(path: str, text: str) -> None:
+def write_quietly(path: str, text: str) -> None:
     """Write a sysctl where it exists and may be written."""
     with contextlib.suppress(OSError), open(path, "w") as file:
         file.write(text)
@@ -203,8 +206,8 @@ def _write_quietly(path: str, text: str) -> None:
 
 def device_facts(device: str) -> dict[str, Any]:
     """Read what the kernel will do with what is sent into a device; None is not known."""
-    with _asking() as routes:
-        (link,) = routes.get_links(_index(routes, device))
+    with asking() as routes:
+        (link,) = routes.get_links(index_of(routes, device))
     return {
         "mtu": link.get_attr("IFLA_MTU"),
         "qdisc": link.get_attr("IFLA_QDISC"),
@@ -226,34 +229,55 @@ def _offloads(name: str) -> dict[str, bool | None]:
     return features
 
 
+def set_features(name: str, on: bool) -> None:
+    """Let a device promise to cut messages and to compute checksums, or have the kernel do both."""
+    try:
+        with contextlib.closing(IoctlEthtool(name)) as device:
+            features = device.get_features()
+            for one in (*_PROMISES, *filter(features.is_available, _MORE_PROMISES)):
+                features[one] = on
+            device.set_features(features)
+    except (OSError, NotSupportedError, KeyError) as error:
+        raise RefusedError("features", getattr(error, "errno", None) or errno.EOPNOTSUPP) from error
+
+
 def set_link(device: str, up: bool) -> None:
-    with _asking() as routes:
-        routes.link("set", index=_index(routes, device), state="up" if up else "down")
+    with asking() as routes:
+        routes.link("set", index=index_of(routes, device), state="up" if up else "down")
         if up and device == "lo":
             _lead_back(routes)
         elif up:
             _lead_to(routes, device)
 
 
-def limit_rate(device: str, bytes_per_s: int) -> None:
+def limit_rate(device: str, bytes_per_s: int, waiting: int = _BACKLOG) -> None:
     """Let a device send that much and no more, by a token bucket; at 0 what it can, as before."""
-    limit = {"rate": bytes_per_s, "burst": _BURST, "limit": _BACKLOG} if bytes_per_s else {}
-    with _asking("limit") as routes:
-        routes.tc("replace", "tbf" if limit else "noqueue", _index(routes, device), **limit)
+    limit = {"rate": bytes_per_s, "burst": _BURST, "limit": waiting} if bytes_per_s else {}
+    with asking("limit") as routes:
+        routes.tc("replace", "tbf" if limit else "noqueue", index_of(routes, device), **limit)
 
 
 def backlog(device: str) -> int:
     """Count the bytes that wait before a device."""
-    with _asking() as routes:
-        queues = list(routes.get_qdiscs(index=_index(routes, device)))
+    return _of_queues(device, "backlog")
+
+
+def queue_drops(device: str) -> int:
+    """Count the packets, or runs of them, that a device's queue had no room for."""
+    return _of_queues(device, "drops")
+
+
+def _of_queues(device: str, what: str) -> int:
+    with asking() as routes:
+        queues = list(routes.get_qdiscs(index=index_of(routes, device)))
     counts = [queue.get_nested("TCA_STATS2", "TCA_STATS_QUEUE") for queue in queues]
-    return sum(count["backlog"] for count in counts if count)
+    return sum(count[what] for count in counts if count)
 
 
 def limit_run(device: str, packets: int) -> None:
     """Say how many packets a message has at most that a device is given."""
-    with _asking() as routes:
-        routes.link("set", index=_index(routes, device), gso_max_segs=packets)
+    with asking() as routes:
+        routes.link("set", index=index_of(routes, device), gso_max_segs=packets)
 
 
 # ---- A detour, by a relay on the receiver's machine ----
@@ -263,9 +287,9 @@ def make_detour(mtu: int) -> None:
     """Make two devices: what is sent into the first arrives at the second, as at the receiver's."""
     # Otherwise what arrives at a device by which no answer would leave is dropped.
     for name in ("all", "default"):
-        _write_quietly(f"/proc/sys/net/ipv4/conf/{name}/rp_filter", "0")
-    with _asking() as routes:
-        _add_link(routes, RELAY, "veth", peer={"ifname": _RELAYED})
+        write_quietly(f"/proc/sys/net/ipv4/conf/{name}/rp_filter", "0")
+    with asking() as routes:
+        add_link(routes, RELAY, "veth", peer={"ifname": _RELAYED})
         for name, link in ((_RELAYED, FAR_MAC), (RELAY, _NOBODYS_MAC)):
             _without_ipv6(name)
             _bring_up(routes, name, mtu, address=link)
@@ -273,12 +297,12 @@ def make_detour(mtu: int) -> None:
 
 def take_detour() -> None:
     """Have what arrives taken by the relay alone, for the receiver's device has another address."""
-    with _asking() as routes:
-        routes.link("set", index=_index(routes, FAR_DEVICE), address=_NOBODYS_MAC)
+    with asking() as routes:
+        routes.link("set", index=index_of(routes, FAR_DEVICE), address=_NOBODYS_MAC)
 
 
 def end_detour() -> None:
     """Have what arrives taken by the receiver's device again."""
-    with _asking() as routes:
-        routes.link("set", index=_index(routes, FAR_DEVICE), address=FAR_MAC)
-        routes.link("del", index=_index(routes, RELAY))
+    with asking() as routes:
+        routes.link("set", index=index_of(routes, FAR_DEVICE), address=FAR_MAC)
+        routes.link("del", index=index_of(routes, RELAY))

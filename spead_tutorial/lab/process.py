@@ -48,10 +48,10 @@ def check_program(
         raise OSError(number, os.strerror(number), name)
 
 
-def end_interrupted(process: "subprocess.Popen[Any]") -> None:
+def end_interrupted(process: "subprocess.Popen[Any]", patience_s: float = 1.0) -> None:
     """After Ctrl-C, give a program the time to end by itself, then end it."""
     try:
-        process.wait(1.0)
+        process.wait(patience_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -65,9 +65,6 @@ class PacketRing:
         self._ring.close()
         self._socket.close()
 
-    def is_full(self) -> bool:
-        return bool(self._status(len(self._ring) - _FRAME) & _OURS)
-
     def is_empty(self) -> bool:
         """Whether nothing came, of any protocol."""
         return not self._status(0) & _OURS

@@ -31,7 +31,9 @@ def route_device(host: str) -> str | None:
     return None
 
 
-def check_destination(host: str, *, allow_real_network: bool = False) -> None:
+def check_destination(
+    host: str, *, device: str | None = None, allow_real_network: bool = False
+) -> None:
     """Refuse a host to which packets would leave through a real interface.
 
     Loopback is fine, and so is a device that throws everything away: a dummy, an ifb, or a
@@ -41,6 +43,8 @@ def check_destination(host: str, *, allow_real_network: bool = False) -> None:
     ----------
     host : str
         The destination, as for `route_device`. Of a name every address is looked at.
+    device : str, optional
+        The device to send out of, where that is not the route's, as for a multicast group.
     allow_real_network : bool
         Whether the user asked for it by name; then everything passes.
 
@@ -52,7 +56,7 @@ def check_destination(host: str, *, allow_real_network: bool = False) -> None:
     if allow_real_network:
         return
     for address, scope in _addresses(host):
-        link = _link_to(address, scope)
+        link = _link_to(address, scope) if device is None else _link_named(device)
         if link and not _stays_inside(link):
             raise LabError(
                 f"{host} is reached through {link.get_attr('IFLA_IFNAME')}, a real network"
@@ -96,6 +100,11 @@ def _link(index: int) -> Any:
     return link
 
 
+def _link_named(device: str) -> Any:
+    (index,) = _ask_kernel(lambda routes: list(routes.link_lookup(ifname=device)))
+    return _link(index)
+
+
 def _ask_kernel(question: Callable[[Any], list[Any]]) -> list[Any]:
     """Ask rtnetlink something, in a thread: pyroute2 refuses one in which an event loop runs."""
     from pyroute2 import IPRoute
@@ -115,11 +124,11 @@ def _stays_inside(link: Any) -> bool:
     if link["flags"] & _IFF_LOOPBACK or kind in ("dummy", "ifb"):
         return True
     # A veth is also how a container reaches the world: only a lab's own is harmless. Both its
-    # ends are here, and connected to nothing, or the other one is the lab's receiver's.
+    # ends are here, and connected to nothing, or the other one is a lab's receiver's or switch's.
+    if kind == "veth" and link.get_attr("IFLA_IFALIAS") == ALIAS:
+        return True
     if kind != "veth" or link.get_attr("IFLA_IFNAME") != DEVICE:
         return False
-    if link.get_attr("IFLA_IFALIAS") == ALIAS:
-        return True
     peer = link.get_attr("IFLA_LINK")
     return bool(peer) and not _leads_elsewhere(link) and not _leads_elsewhere(_link(peer))
 

@@ -276,6 +276,31 @@ def test_whatever_a_socket_of_the_lab_sends_the_device_counts_exactly(each_lab):
     check(merged, 12, 7 * 9000 + 4 * 1472 + 100, messages=2)
 
 
+def test_the_port_of_a_socket_is_free_once_it_is_closed(make_lab):
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})  # the helper's, too: it runs when this process waits
+    try:
+        with make_lab() as lab, contextlib.ExitStack() as stack:
+            for other in [stack.enter_context(lab.socket()) for _ in range(100)]:
+                with lab.socket() as sock:
+                    sock.bind(("127.0.0.1", 0))
+                    address = sock.getsockname()
+                other.bind(address)
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
+def test_a_plain_card_cuts_nothing_and_gets_every_packet_by_itself(each_lab):
+    promises = "tx-udp-segmentation", "tx-checksumming"
+    for on in (True, False, True):
+        with contextlib.nullcontext() if on else each_lab.plain_card():
+            assert [each_lab.facts()["offloads"][one] for one in promises] == [on, on]
+            before = each_lab.counters()
+            with each_lab.socket() as sock:
+                send_gso(sock, 9000, bytes(7 * 9000), (each_lab.address, each_lab.port))
+            check(each_lab.counters() - before, 7, 7 * 9000, messages=1 if on else 7)
+
+
 def test_a_device_that_comes_up_again_takes_all_that_it_took_before(each_lab):
     for _ in range(2):
         each_lab.set_link(False)
