@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What became of all that every sender sent to every receiver: a matrix, and who lost what."""
+
+import dataclasses
+import signal
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from spead_tutorial.ledger import Gap, some
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.results.units import size
+from spead_tutorial.tools.array.measured import Ended, Look, Lost, Measured
+
+#: Up to so many receivers have a column each; of more, only the pairs that lost most are listed.
+_MOST_COLUMNS, _WORST, _MOST_NAMES = 10, 10, 4
+_MOST_MERGED = 128  # packets that the kernel puts into one message at most
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Pair:
+    """A sender and a receiver; None stands for what a program did not live to say."""
+
+    sent: int | None  #: Packets, as the sender counted them.
+    arrived: int | None  #: Packets that the receiver took from its socket.
+    dropped: int = 0  #: Messages that the receiver's socket had no room for.
+    late: int = 0  #: Heaps that came too late for their chunk.
+    incomplete: int = 0  #: Heaps that lacked packets when they were given up.
+
+    @property
+    def missing(self) -> int | None:
+        if self.sent is None or self.arrived is None:
+            return None
+        return self.sent - self.arrived
+
+
+class Account:
+    """A corner turn's account."""
+
+    def __init__(self, measured: Measured) -> None:
+        self.measured = measured
+        asked = measured.asked  # of whom a program speaks, also where they were never started
+        sent = [_of(one, "destinations", asked.receivers) for one in measured.senders]
+        came = [_of(one, "senders", asked.senders) for one in measured.receivers]
+        self.pairs = [
+            [_pair(to[j], its[i]) for j, its in enumerate(came)] for i, to in enumerate(sent)
+        ]
+        self.columns = [list(column) for column in zip(*self.pairs, strict=True)]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every packet of every pair arrived, and that is known."""
+        lost = any(one.missing != 0 for row in self.pairs for one in row)
+        return bool(self.pairs) and not lost and not self.failures
+
+    @property
+    def failures(self) -> list[str]:
+        """What went wrong, a line each; what many programs say alike has one."""
+        alike: dict[str, list[str]] = {}
+        for one in (*self.measured.receivers, *self.measured.senders):
+            if one.failure and not (one.status == -signal.SIGINT and self._was_cut_short):
+                alike.setdefault(one.failure, []).append(one.name)
+        return [*self.measured.trouble, *(f"{_names(who)}: {what}" for what, who in alike.items())]
+
+    @property
+    def _was_cut_short(self) -> bool:
+        """Whether programs were interrupted by the tool itself."""
+        return self.measured.interrupted or bool(self.measured.trouble)
+
+    @property
+    def verdict(self) -> str:
+        """What came out, in one line."""
+        known = [one for row in self.pairs for one in row if one.missing is not None]
+        sent = sum(one.sent or 0 for one in known)
+        lost = [one.missing for one in known if one.missing and one.missing > 0]
+        more = -sum(min(one.missing or 0, 0) for one in known)
+        bad, missing = len(lost), sum(lost)
+        unknown = sum(map(len, self.pairs)) - len(known)
+        if not known:
+            return "Nothing is known of any pair."
+        text = f"{some(len(known), 'pair')}, {some(sent, 'packet')}: all arrived"
+        if more:
+            text = f"{some(more, 'packet')} more arrived than were sent: something else sends there"
+        if bad:
+            share = _percent(missing / max(1, sent))
+            text = f"{missing} of {some(sent, 'packet')} are missing ({share}),"
+            text += f" in {bad} of {some(len(known), 'pair')}"
+        return f"{text}; of {some(unknown, 'pair')} nothing is known" if unknown else f"{text}."
+
+    @property
+    def shares(self) -> list[list[float | None]]:
+        """Of what each sender sent to each receiver, which share is missing."""
+        return [
+            [None if one.missing is None else one.missing / max(1, one.sent or 0) for one in row]
+            for row in self.pairs
+        ]
+
+    @property
+    def about(self) -> str:
+        """What was tried, in one line."""
+        asked = self.measured.asked
+        how = f"multicast to {asked.groups}" if asked.groups else "unicast"
+        return (
+            f"{len(self.measured.machines)} machines, {how}, {asked.rate:g} MB/s of each sender for"
+            f" {asked.seconds:g} s, heaps of {size(asked.heap_size)}, packets of"
+            f" {asked.packet_size} bytes, programs in {asked.language}"
+        )
+
+    def lines(self) -> Iterator[str]:
+        """Write it."""
+        yield self.verdict
+        matrix = self._matrix() if 0 < len(self.columns) <= _MOST_COLUMNS else self._worst()
+        for heading, part in (
+            ("", matrix),
+            ("", self._times()),
+            ("Where packets were lost:", self._places()),
+        ):
+            if lines := list(part):
+                yield from ("", *filter(None, [heading]), *lines)
+
+    # ---- The matrix ----
+
+    def _matrix(self) -> Iterator[str]:
+        yield "Packets that are missing, and what was sent and received:"
+        heads = [f"receiver {j}" for j in range(len(self.columns))]
+        rows = [["", *heads, "all", "sent"]]
+        for i, row in enumerate(self.pairs):
+            sent = f"{_count([one.sent for one in row])}, {_rate(self.measured.senders[i])}"
+            missing = [one.missing for one in row]
+            cells = [_count([one]) for one in missing]
+            rows.append([f"sender {i}", *cells, _count(missing), sent])
+        sums = [_count([one.missing for one in column]) for column in self.columns]
+        rows.append(["all", *sums, _count([one.missing for row in self.pairs for one in row]), ""])
+        came = [_count([one.arrived for one in column]) for column in self.columns]
+        rows.append(["received", *came, "", ""])
+        rates = list(map(_rate, self.measured.receivers))
+        if any(one != "?" for one in rates):  # a short run has no more than one chunk to time
+            rows.append(["", *rates, "", ""])
+        yield from _aligned(rows)
+
+    def _worst(self) -> Iterator[str]:
+        pairs = [(one.missing or 0, i, j) for i, row in enumerate(self.pairs)
+                 for j, one in enumerate(row) if one.missing != 0]  # fmt: skip
+        if pairs:
+            yield f"{len(pairs)} of {sum(map(len, self.pairs))} pairs lost packets, most of all:"
+        for missing, i, j in sorted(pairs, reverse=True)[:_WORST]:
+            yield f"  sender {i} to receiver {j}: {some(missing, 'packet')}"
+
+    def _times(self) -> Iterator[str]:
+        joined = [one.joined_s for one in self.measured.receivers if one.joined_s is not None]
+        if joined:
+            yield f"From its start, a receiver took up to {max(joined):.2f} s to join."
+        late, incomplete = (sum(getattr(one, what) for row in self.pairs for one in row)
+                            for what in ("late", "incomplete"))  # fmt: skip
+        if late or incomplete:
+            yield (f"Heaps: {incomplete} were incomplete; {late} came too late, as their sender"
+                   " was behind the others.")  # fmt: skip
+        waits = [_number(one, "longest_chunk_wait_ns") for one in self.measured.receivers]
+        if longest := max(waits, default=0):
+            yield f"A receiver waited up to {longest / 1e6:.1f} ms for its program."
+
+    # ---- Who lost what ----
+
+    def _places(self) -> Iterator[str]:
+        senders = sum(one.tx_dropped + one.queue_dropped for one in self.measured.looks if one)
+        for m, machine in enumerate(self.measured.machines):
+            gap, found = self._of_machine(m, senders)
+            if gap.came <= gap.went_on:
+                continue
+            who = ", ".join(str(j) for j in self._receivers_of(m))
+            said = " + ".join(found) or "no counter of ours has any"
+            yield f"  {machine.name} (receiver {who}): {gap.came - gap.went_on} missing = {said}"
+            if gap.difference and found:
+                yield f"    that does not add up: {gap.difference}"
+            if gap.difference and not found:
+                yield "    they cannot be placed: ask the switches on the way"
+        if senders:
+            yield f"  before they left their machines: {senders}, in devices and their queues"
+
+    def _receivers_of(self, machine: int) -> list[int]:
+        return [j for j, one in enumerate(self.measured.receivers) if one.machine == machine]
+
+    def _of_machine(self, m: int, at_senders: int) -> tuple[Gap, list[str]]:
+        """Hold what was sent to a machine against what was read there, and what counters say."""
+        columns = [self.columns[j] for j in self._receivers_of(m) if self.columns]
+        pairs = [one for column in columns for one in column if one.missing is not None]
+        look = self.measured.looks[m] or Look(0, 0, 0, 0, 0, 0)
+        switch = self.measured.switch[m] if self.measured.switch else Lost()
+        sockets = sum(one.dropped for one in pairs)
+        places = (
+            (switch.full, "by the switch, whose port to it was full"),
+            (switch.chance, "by the switch, as was asked for"),
+            (look.rx_dropped, "by its device"),
+            (look.unclaimed, "at a port without a socket"),
+            (sockets, "by its sockets, which were full"),
+        )
+        exact, merged = sum(count for count, _ in places), sockets * (_MOST_MERGED - 1)
+        gap = Gap(
+            f"on the way to {self.measured.machines[m].name}",
+            sum(one.sent or 0 for one in pairs),
+            sum(one.arrived or 0 for one in pairs),
+            exact,
+            exact + at_senders + (merged if self._may_merge(m) else 0),
+        )
+        return gap, [f"{count} {words}" for count, words in places if count]
+
+    def _may_merge(self, m: int) -> bool:
+        """Whether sockets there have had runs of packets in one message."""
+        said = [self.measured.receivers[j] for j in self._receivers_of(m)]
+        return any(
+            _number(one, "socket_messages") != _number(one, "socket_datagrams") for one in said
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything, for JSON."""
+        pairs = [[dataclasses.asdict(one) | {"missing": one.missing} for one in row]
+                 for row in self.pairs]  # fmt: skip
+        return {"verdict": self.verdict, "whole": self.is_whole, "failures": self.failures,
+                "places": [line.strip() for line in self._places()], "pairs": pairs}  # fmt: skip
+
+
+def _pair(to: dict[str, int], came: dict[str, int]) -> Pair:
+    return Pair(
+        to.get("packets"), came.get("packets"), came.get("dropped", 0), came.get("too_old", 0),
+        came.get("incomplete", 0),
+    )  # fmt: skip
+
+
+def _names(who: list[str]) -> str:
+    return ", ".join(who) if len(who) <= _MOST_NAMES else f"{who[0]} and {len(who) - 1} others"
+
+
+def _of(ended: Ended, what: str, n: int) -> list[dict[str, int]]:
+    """Return what a program said of each of its n partners; nothing where it did not live to.
+
+    The program may be of another version, on a machine of somebody else's.
+    """
+    found = [{}] * n if ended.said is None else ended.said.get(what)
+    its = found if isinstance(found, list) else []
+    if len(its) != n or not all(isinstance(one, dict) for one in its):
+        raise ProgramError(
+            f"{ended.name} did not print a count for each of its {some(n, what[:-1])}: install the"
+            " same version on all machines"
+        )
+    return [{name: x for name, x in one.items() if isinstance(x, int)} for one in its]
+
+
+def _number(ended: Ended, name: str) -> int:
+    value = (ended.said or {}).get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _rate(ended: Ended) -> str:
+    """Write at what rate a program sent or received samples."""
+    what = "payload_bytes" if "destinations" in (ended.said or {}) else "timed_bytes"
+    n_bytes, elapsed_ns = _number(ended, what), _number(ended, "elapsed_ns")
+    return f"{n_bytes / elapsed_ns * 1e3:.4g} MB/s" if n_bytes and elapsed_ns else "?"
+
+
+def _count(counts: Sequence[int | None]) -> str:
+    """Write a sum, of which something may not be known."""
+    known = [one for one in counts if one is not None]
+    return str(sum(known)) if len(known) == len(counts) else f"{sum(known)} + ?" if known else "?"
+
+
+def _percent(share: float) -> str:
+    return f"{share:.2%}" if share >= 1e-4 else f"{share:.1e}"
+
+
+def _aligned(rows: list[list[str]]) -> Iterator[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *cells in rows:
+        texts = [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
+        yield "  ".join([f"{first:{widths[0]}}", *texts]).rstrip()

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""``spead-tutorial array``: every sender to every receiver, on a lab's machines or a cluster's."""
+
+import ipaddress
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from spead_tutorial.ledger import some
+from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.results import plots
+from spead_tutorial.results.tables import plain
+from spead_tutorial.tools.array.account import Account
+from spead_tutorial.tools.array.measured import Asked, Measured
+from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, Number, Whole
+
+_MOST = 256  # machines, and programs of each kind
+_MACHINE = Whole(0, _MOST - 1)
+
+
+def _network(context: click.Context, option: click.Parameter, word: str | None) -> str | None:
+    try:
+        return None if word is None else str(ipaddress.IPv4Network(word))
+    except ValueError as error:
+        raise click.UsageError(f"{option.opts[0]}: {error}") from None
+
+
+@click.command()
+@click.option("--senders", type=Whole(1, _MOST), default=4, show_default=True, metavar="COUNT")
+@click.option("--receivers", type=Whole(1, _MOST), default=4, show_default=True, metavar="COUNT")
+@click.option("--local", type=Whole(1, _MOST), metavar="COUNT",
+              help="Make a lab with so many machines: 4 by default.")  # fmt: skip
+@click.option("--scheduler", envvar="DASK_SCHEDULER_ADDRESS", metavar="ADDRESS",
+              help="Use the workers of a scheduler of Dask's.")  # fmt: skip
+@click.option("--workers", type=Whole(1), metavar="COUNT",
+              help="Wait until the scheduler has so many: 1 by default.")  # fmt: skip
+@click.option("--rate", type=Number(0.001, 1e6), default=10.0, show_default=True, metavar="MB/S",
+              help="What each sender sends, to all receivers together.")  # fmt: skip
+@click.option("--seconds", type=Number(0.1, 1e6), default=5.0, show_default=True,
+              metavar="SECONDS", help="For how long.")  # fmt: skip
+@click.option("-H", "--heap-size", type=Whole(1, in_bytes=True), default=1 << 16,
+              show_default=True, metavar="BYTES", help="Bytes of samples in a heap.")  # fmt: skip
+@click.option("-p", "--packet-size", type=Whole(1, in_bytes=True), default=8192,
+              show_default=True, metavar="BYTES",
+              help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
+@click.option("--multicast", "groups", default="239.1.0.0/24", show_default=True, metavar="NETWORK",
+              callback=_network, help="Groups: each receiver has one.")  # fmt: skip
+@click.option("--unicast", is_flag=True, help="Send to the receivers' own addresses.")
+@click.option("--ttl", type=Whole(1, 255), default=1, show_default=True, metavar="COUNT",
+              help="Networks that multicast may cross.")  # fmt: skip
+@click.option("--port", type=Whole(1, 65535), default=8888, show_default=True, metavar="PORT",
+              help="The first that a receiver has: it has one for each sender.")  # fmt: skip
+@click.option("--lang", "language", type=LANGUAGE, default="c", show_default=True,
+              metavar=OF_LANGUAGES, help="Which of chapter 19's programs.")  # fmt: skip
+@click.option("--data-network", metavar="NETWORK", callback=_network,
+              help="Data goes by each machine's card that has an address in it.")  # fmt: skip
+@click.option("--slow", type=(_MACHINE, Number(0.125, 4000)), multiple=True,
+              metavar="MACHINE MB/S",
+              help="In the lab: limit a machine's link.")  # fmt: skip
+@click.option("--lose", type=(_MACHINE, Number(0.000001, 1)), multiple=True,
+              metavar="MACHINE SHARE",
+              help="In the lab: lose a share of the packets for a machine.")  # fmt: skip
+@click.option("--allow-real-network", is_flag=True, help="Let packets leave the lab.")
+@click.option("--plot", type=click.Path(dir_okay=False, writable=True), metavar="FILE",
+              help="Draw the matrix, as an SVG.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with everything.")
+def array(**given: Any) -> int:
+    """Send from every sender to every receiver, and account for every packet of every pair.
+
+    It runs the programs of chapter 19. Without --scheduler, they run in a lab on this machine, and
+    nothing leaves it. With it, each worker of Dask's is a machine, and senders and receivers take
+    turns on them. Receivers are started first; once all have joined, the senders are. The exit
+    status is 1 where a packet is missing, or a program failed.
+
+    \b
+    Example: spead-tutorial array
+    Example: spead-tutorial array --local 3 --senders 2 --receivers 3 --slow 1 4
+    Example: spead-tutorial array --scheduler tcp://10.0.0.1:8786 --allow-real-network
+    """
+    groups = None if given["unicast"] else given["groups"]
+    _check(given, groups)
+    names = {"senders", "receivers", "language", "rate", "seconds", "heap_size", "packet_size",
+             "ttl", "port", "data_network", "allow_real_network"}  # fmt: skip
+    asked = Asked(**{name: given[name] for name in names}, groups=groups)
+    measured = _measured(given, asked)
+    account = Account(measured)
+    if given["as_json"]:
+        click.echo(json.dumps(account.as_dict() | {"measured": msgspec.to_builtins(measured)}))
+    else:
+        for line in account.lines():
+            click.echo(plain(line))
+    if given["plot"]:
+        _draw(account, given["plot"])
+    return _status(account)
+
+
+def _draw(account: Account, path: str) -> None:
+    if not account.pairs:
+        raise ProgramError("there is nothing to draw: nothing was sent")
+    picture = plots.matrix(account.shares, account.verdict, account.about)
+    Path(path).write_bytes(plots.render_made(picture, plots.LIGHT))
+
+
+def _check(given: dict[str, Any], groups: str | None) -> None:
+    if given["scheduler"] and (given["local"] or given["slow"] or given["lose"]):
+        raise click.UsageError("--local, --slow and --lose are for a lab, without --scheduler")
+    if not given["scheduler"] and (given["workers"] or given["data_network"]):
+        raise click.UsageError("--workers and --data-network are for a cluster, with --scheduler")
+    if given["plot"] and not Path(given["plot"]).parent.is_dir():
+        raise click.UsageError(f"--plot {given['plot']}: there is no such folder")
+    for machine, _ in (*given["slow"], *given["lose"]):
+        if machine >= (given["local"] or 4):
+            raise click.UsageError(f"there is no machine {machine}: they are counted from 0")
+    if groups is None:
+        return
+    network = ipaddress.IPv4Network(groups)
+    if not network.is_multicast:
+        raise click.UsageError(f"--multicast {network} has no groups: those begin at 224.0.0.0")
+    if network.num_addresses < given["receivers"]:
+        raise click.UsageError(f"--multicast {network} has {some(network.num_addresses, 'group')},"
+                               f" not one for each of {given['receivers']} receivers")  # fmt: skip
+
+
+def _measured(given: dict[str, Any], asked: Asked) -> Measured:
+    try:
+        if given["plot"]:
+            plots.require()  # before anything is measured
+        from spead_tutorial.tools.array import local
+    except plots.MissingError as error:
+        raise ProgramError(str(error)) from None
+    except ImportError as error:
+        raise ProgramError(
+            f"{error}: array needs Dask: pip install 'spead-tutorial[array]'"
+        ) from None
+    if given["scheduler"]:
+        with local.client_of(given["scheduler"], given["workers"] or 1) as client:
+            return local.measure_with(client, asked)
+    machines = given["local"] or 4
+    return local.measure_in_lab(machines, asked, dict(given["slow"]), dict(given["lose"]))
+
+
+def _status(account: Account) -> int:
+    """Say on the standard error what is not as it should be; what was measured is said already."""
+    for line in account.failures:
+        click.echo(f"spead-tutorial: {plain(line)}", err=True)
+    if account.measured.interrupted:
+        raise KeyboardInterrupt
+    return 0 if account.is_whole else 1
