@@ -67,7 +67,7 @@ def fault(exercise: ReceiverExercise, program: Path) -> str | None:
             before, counted = lab.receiver.arrivals(), lab.counters()
             try:
                 with started(lab.receiver, exercise, program, HEAP_SIZE, text=True) as receiver:
-                    sent = _send(lab)
+                    sent = _send(lab, exercise)
                     done = receiver.wait(_END_S)
             except ProgramError as error:
                 return str(error)
@@ -82,7 +82,7 @@ def fault(exercise: ReceiverExercise, program: Path) -> str | None:
     )
 
 
-def _send(lab: Lab) -> int:
+def _send(lab: Lab, exercise: ReceiverExercise) -> int:
     """Send all heaps, and the end, and return how many packets these were."""
     config = spead_tutorial.send.StreamConfig(max_packet_size=_PACKET_SIZE, rate=_BYTES_PER_S)
     group = make_group(HEAP_SIZE)
@@ -91,6 +91,8 @@ def _send(lab: Lab) -> int:
         pool = stack.enter_context(spead_tutorial.ThreadPool())
         endpoints = [(lab.address, lab.port)]
         stream = stack.enter_context(spead_tutorial.send.UdpStream(pool, sock, endpoints, config))
+        if exercise.gathers:  # in places of one size, as they are without descriptors
+            stream.send_heap(group.get_heap(descriptors="all", data="none"))
         for i in range(HEAPS):
             group["timestamp"].value = i * HEAP_SIZE
             group["adc_samples"].value = samples(i)

@@ -93,11 +93,9 @@ class Row:
     others_busy = _middle(others_busy)
 
 
-def rates_by_round(samples: Sequence[Sample]) -> dict[tuple[int, int], float]:
-    """Return the rate of each round; rounds of different machines are different rounds."""
-    return {
-        (sample.source, sample.round): sample.rate for sample in samples if sample.rate is not None
-    }
+def rates_by_round(samples: Sequence[Sample]) -> dict[int, float]:
+    """Return the rate of each round."""
+    return {sample.round: sample.rate for sample in samples if sample.rate is not None}
 
 
 def rows(recording: Recording) -> list[Row]:

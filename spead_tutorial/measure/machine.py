@@ -64,9 +64,9 @@ def different(
     }
 
 
-def differs(one: Header, other: Header, *, of_parts: bool = False) -> str | None:
-    """Say what makes one header's samples no continuation of another's, or no part of its sweep."""
-    may_differ = {"rounds", "skipped", *["shard"] * of_parts}
+def differs(one: Header, other: Header) -> str | None:
+    """Say what makes one header's samples no continuation of another's."""
+    may_differ = {"rounds", "skipped"}
     mine, theirs = (
         facts_of(header)
         | {"experiment": header.experiment, "revision": header.revision}
@@ -74,12 +74,9 @@ def differs(one: Header, other: Header, *, of_parts: bool = False) -> str | None
         | header.versions
         for header in (one, other)
     )
-    # The same source, built in another folder, is another file.
-    same_source = of_parts and one.revision is not None and not one.revision.endswith("+")
     for key, both in different(mine, theirs).items():
-        if not (same_source and key.endswith("build")):
-            first, second = ("unknown" if x is None else x for x in both)
-            return f"{key} is {first}, and {second}"
+        first, second = ("unknown" if x is None else x for x in both)
+        return f"{key} is {first}, and {second}"
     return None
 
 

@@ -104,7 +104,9 @@ def command(
         raise ValueError(
             f"chapter {chapter.number} takes no destination: it sends to loopback, port 8888"
         )
-    return [*arguments, "--", destination[0], str(destination[1])]
+    host, port = destination
+    at = [f"{host}:{port}"] if "a" in chapter.accepted else [host, str(port)]
+    return [*arguments, "--", *at]
 
 
 def program(name: str, language: str) -> list[str]:

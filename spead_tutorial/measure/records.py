@@ -2,8 +2,7 @@
 """The one format in which measurements are kept: JSON Lines, a header and a line a sample.
 
 Samples are raw: nanoseconds, bytes and counts, never rates alone. Nothing in a record names
-the machine, its user, or a folder of it. A file that was merged from those of several machines
-has a header of each, before its samples.
+the machine, its user, or a folder of it.
 """
 
 import contextlib
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from spead_tutorial._shown import shown
 
@@ -87,7 +86,6 @@ class _Lab(msgspec.Struct):
 class _Settings(msgspec.Struct):
     rounds: _Rounds = 0
     size: str = ""
-    shard: str = ""
     skipped: dict[str, str] = {}
 
 
@@ -176,12 +174,7 @@ class Taken(
     One that failed may be repeated: the file keeps both, and the later one counts.
     """
 
-    #: Which of the recording's headers it belongs to, counted from 0. It is not written: the
-    #: position in the file says it.
-    source: Count = 0
-
-    #: The fields that no two lines of a recording share, whichever headers they are below, but one
-    #: that failed and what repeats it.
+    #: The fields that no two lines of a recording share, but one that failed and what repeats it.
     _own: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -309,6 +302,12 @@ class Received(Sample, frozen=True, kw_only=True):
     #: Where heaps are sent one by one: the median time from a heap's last packet until its result
     #: is there.
     lateness_ns: int | None = None
+    #: Of both ends in a run of minutes: the sender's CPU time.
+    sender_cpu_ns: Count | None = None
+    #: How much memory the end that grew more has added since the first fifth of the run.
+    growth_bytes: Count | None = None
+    #: How full the receiver's socket was at most, in percent, in looks every 50 ms.
+    fullest_percent: float | None = None
 
 
 class Timeline(Taken, frozen=True):
@@ -476,11 +475,10 @@ _Made = TypeVar("_Made")
 class Recording:
     """What a file holds, in the order in which it was taken."""
 
-    header: Header  #: The first, most often the only one.
+    header: Header  #: Where, when and with what it was taken.
     #: All samples, also warm-ups and failures, but those that were repeated.
     samples: tuple[Sample, ...]
     timelines: tuple[Timeline, ...] = ()  #: All timelines.
-    others: tuple[Header, ...] = ()  #: Those that followed the first.
     splits: tuple[Split, ...] = ()  #: All splits.
     spacings: tuple[Spacing, ...] = ()  #: All runs of which one knows when their messages left.
     #: Lines that failed and were repeated: later ones took their place.
@@ -488,15 +486,14 @@ class Recording:
     more: tuple[Taken, ...] = ()  #: All lines of other kinds: latencies, rates, memories.
 
     @classmethod
-    def of(cls, headers: Sequence[Header], taken: Sequence[Taken]) -> Self:
+    def of(cls, header: Header, taken: Sequence[Taken]) -> Self:
         """Make one of lines in their order; of those that were repeated the last one counts."""
         last = {one.key: one for one in taken}
         standing = [one for one in taken if last[one.key] is one]
         return cls(
-            headers[0],
+            header,
             _those(standing, Sample),
             _those(standing, Timeline),
-            tuple(headers[1:]),
             _those(standing, Split),
             _those(standing, Spacing),
             tuple(one for one in taken if last[one.key] is not one),
@@ -511,11 +508,6 @@ class Recording:
         return _those(self.standing, kind)
 
     @property
-    def headers(self) -> tuple[Header, ...]:
-        """All headers; a sample's ``source`` counts them."""
-        return (self.header, *self.others)
-
-    @property
     def sent(self) -> tuple[Sent, ...]:
         """The samples of senders."""
         return tuple(one for one in self.samples if isinstance(one, Sent))
@@ -527,19 +519,19 @@ class Recording:
 
     @property
     def taken(self) -> tuple[Taken, ...]:
-        """All that it holds below its headers; what was repeated stands before what repeats it."""
+        """All that it holds below its header; what was repeated stands before what repeats it."""
         return (*self.superseded, *self.standing)
 
     @property
     def standing(self) -> tuple[Taken, ...]:
-        """All that it holds below its headers, but what was repeated."""
+        """All that it holds below its header, but what was repeated."""
         return (*self.samples, *self.timelines, *self.splits, *self.spacings, *self.more)
 
     @property
     def rounds(self) -> int:
         """How many rounds each case has that count, at least."""
-        rounds = {(one.case, one.source, one.round) for one in self.samples if not one.warm_up}
-        cases = Counter(case for case, _, _ in rounds)
+        rounds = {(one.case, one.round) for one in self.samples if not one.warm_up}
+        cases = Counter(case for case, _ in rounds)
         return min(cases.values(), default=0)
 
     def frame(self) -> "pandas.DataFrame":
@@ -577,10 +569,7 @@ class Writer:
             _cut_last_line(self._fd)
 
     def add(self, what: Header | Taken) -> None:
-        """Append what was measured, or a header: what follows was taken there.
-
-        It is on the disk when this returns.
-        """
+        """Append what was measured: it is on the disk when this returns."""
         line = json.dumps(object_of(what), allow_nan=False).encode() + b"\n"
         written = os.write(self._fd, line)
         if written != len(line):
@@ -606,7 +595,6 @@ def object_of(what: Header | Taken) -> dict[str, Any]:
     Of a failure's text `anonymous` takes out what names the machine.
     """
     record: dict[str, Any] = msgspec.to_builtins(what)
-    record.pop("source", None)  # the position in the file says it
     if record.get("failure") is not None:
         record["failure"] = anonymous(record["failure"])
     return record
@@ -683,16 +671,15 @@ def parse(lines: Sequence[str], name: str) -> Recording:
     """Make a recording of its lines, each without its end; errors call them by this name."""
     if not lines:
         raise RecordError(f"{name} is empty: it has not even a header")
-    headers: list[Header] = []
+    header = _header(lines[0], name)
     taken: list[Taken] = []
     # of each key the last line, and whether it failed: then another may follow
     line_of: dict[tuple[object, ...], tuple[int, bool]] = {}
-    for number, line in enumerate(lines, 1):
-        one = _line(line, name, number)
+    for number, line in enumerate(lines[1:], 2):
+        one = decoded(_LINE, line, name, number)
         if isinstance(one, Header):
-            headers.append(one)
-            continue
-        taken.append(one := replace(one, source=len(headers) - 1))
+            raise RecordError(f"{name} line {number} is a second header: two records were joined")
+        taken.append(one)
         before, failed = line_of.get(one.key, (number, True))
         if not failed:
             raise RecordError(
@@ -700,7 +687,7 @@ def parse(lines: Sequence[str], name: str) -> Recording:
                 " it at once and disturbed each other, or lines were copied; measure it anew"
             )
         line_of[one.key] = number, getattr(one, "failure", None) is not None
-    return Recording.of(headers, taken)
+    return Recording.of(header, taken)
 
 
 def _those(taken: Sequence[Taken], kind: type[_Kind]) -> tuple[_Kind, ...]:
@@ -718,7 +705,7 @@ def anonymous(text: str) -> str:
 
 
 class _Mark(msgspec.Struct):
-    """What tells whether the rest of a line can be read."""
+    """What tells whether the rest of a header can be read."""
 
     record: str = ""
     tool: str = ""
@@ -726,6 +713,7 @@ class _Mark(msgspec.Struct):
 
 
 _MARK = msgspec.json.Decoder(_Mark)
+_HEADER = msgspec.json.Decoder(Header)
 _LINE = msgspec.json.Decoder(
     Header | Sent | Received | Timeline | Split | Spacing | Latency | Rate | Memory
 )
@@ -744,17 +732,13 @@ def decoded(decoder: msgspec.json.Decoder[_Made], line: str, name: str, number: 
         raise RecordError(f"{name} line {number} is not a JSON object: {line[:60]!r}") from None
 
 
-def _line(line: str, name: str, number: int) -> Header | Taken:
-    mark = decoded(_MARK, line, name, number)
-    is_header = (mark.record, mark.tool) == ("header", _TOOL)
-    if number == 1 and not is_header:
+def _header(line: str, name: str) -> Header:
+    mark = decoded(_MARK, line, name, 1)
+    if (mark.record, mark.tool) != ("header", _TOOL):
         raise RecordError(f"{name} is not a recording of {_TOOL}: its first line is no header")
-    if is_header and isinstance(mark.schema, int) and mark.schema != SCHEMA:
+    if isinstance(mark.schema, int) and mark.schema != SCHEMA:
         raise RecordError(
             f"{name} has schema {mark.schema}, and this version of {_TOOL} reads {SCHEMA}: take"
             " the version that wrote it, or measure anew"
         )
-    one: Header | Taken = decoded(_LINE, line, name, number)
-    if isinstance(one, Taken) and one.source:
-        raise RecordError(f"{name} line {number}: source is not written: the position says it")
-    return one
+    return decoded(_HEADER, line, name, 1)

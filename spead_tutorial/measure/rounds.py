@@ -118,7 +118,7 @@ def measure(
                 if isinstance(one, Sample) and one.failure is not None:
                     failed = True
                     say(step, one.failure)
-            there = Recording.of(begun.headers, taken)
+            there = Recording.of(begun.header, taken)
             if failed and step.case.name in given_up(there.samples, there.superseded):
                 hopeless.add(step.case.name)
                 say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
@@ -158,8 +158,6 @@ def _open(path: Path, header: Header) -> tuple[Writer, Recording]:
     if not (path.exists() and path.stat().st_size):
         return Writer(path, header), Recording(header, ())
     before = read(path, unfinished=True)
-    if len(before.headers) > 1:
-        raise RecordError(f"{path.name} was merged: measure into another folder (-o)")
     if (why := differs(before.header, header)) is not None:
         raise RecordError(
             f"{path.name} was begun otherwise ({why}): --restart begins it anew, -o keeps it and"

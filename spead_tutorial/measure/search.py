@@ -33,8 +33,8 @@ _GOLDEN = 0.618034
 #: Bytes that the chapters' programs ask for their socket; so all have as much that are searched.
 BUFFER = 1 << 23
 #: A run sends ten times what the socket and heaps that wait can take in: a receiver that is a tenth
-#: slower than the sender has lost something then. And it lasts a while.
-_TIMES_TAKEN_IN, _RUN_S = 10, 0.1
+#: slower than the sender has lost something then. And it lasts a while, this long at least.
+_TIMES_TAKEN_IN, _SHORTEST_S = 10, 0.1
 #: What may wait to be got: the heaps that make up this, and no fewer than some.
 _WAITING_BYTES, _FEWEST_WAITING = 1 << 20, 4
 
@@ -96,13 +96,18 @@ def look(
     step: Step,
     warm_up: Sample | None,
     most_bytes: float = math.inf,
+    seconds: float = _SHORTEST_S,
 ) -> Iterator[Received]:
-    """Yield the runs that a search still needs, each as it was taken: heaps at a rate."""
+    """Yield the runs that a search still needs, each as it was taken: heaps at a rate.
+
+    They last for some seconds, but for those of a warm-up, which are short.
+    """
     runs = list(step.runs)
     start = begin(warm_up, step.number)
     criterion = ROUGH if step.warm_up else THOROUGH
+    lasts = _SHORTEST_S if step.warm_up else seconds
     while (rate := next_rate(runs, start, criterion)) is not None:
-        heaps = heaps_of_a_run(step.case.heap_size, rate, most_bytes)
+        heaps = heaps_of_a_run(step.case.heap_size, rate, most_bytes, lasts)
         runs.append(replace(run(heaps, rate), run=len(runs)))
         yield runs[-1]
 
@@ -112,9 +117,11 @@ def waiting(heap_size: int) -> int:
     return max(_FEWEST_WAITING, _WAITING_BYTES // heap_size)
 
 
-def heaps_of_a_run(heap_size: int, rate: float, most_bytes: float = math.inf) -> int:
+def heaps_of_a_run(
+    heap_size: int, rate: float, most_bytes: float = math.inf, seconds: float = _SHORTEST_S
+) -> int:
     taken_in = BUFFER + waiting(heap_size) * heap_size
-    n_bytes = min(max(_TIMES_TAKEN_IN * taken_in, _RUN_S * rate), most_bytes)
+    n_bytes = min(max(_TIMES_TAKEN_IN * taken_in, seconds * rate), most_bytes)
     return max(2, int(n_bytes) // heap_size)
 
 
@@ -197,7 +204,7 @@ def settled(recording: Recording) -> Recording:
     """Return a recording in which one run stands for each search: that at which it arrived."""
     searches: dict[tuple[object, ...], list[Received]] = {}
     for sample in filter(is_search, recording.samples):
-        key = sample.source, sample.case, sample.round, sample.warm_up
+        key = sample.case, sample.round, sample.warm_up
         searches.setdefault(key, []).append(sample)
     ends = (found(sorted(runs, key=lambda run: run.run)) for runs in searches.values())
     others = [sample for sample in recording.samples if not is_search(sample)]

@@ -91,17 +91,6 @@ def test_what_was_killed_in_the_middle_of_a_line_goes_on_from_the_line_before(pa
     assert path.read_bytes().startswith(whole)
 
 
-def test_all_kinds_of_lines_belong_to_the_header_before_them(path):
-    elsewhere = replace(HEADER, machine={"cpu": "another"})
-    taken = (SPLIT, SPACING, TIMELINE)
-    add(path, elsewhere, of_round(1), *taken)
-    recording = read(path)
-    assert recording.headers == (HEADER, elsewhere)
-    assert [one.source for one in recording.samples] == [0, 1]
-    others = (*recording.splits, *recording.spacings, *recording.timelines)
-    assert others == tuple(replace(one, source=1) for one in taken)
-
-
 def test_the_rounds_of_a_recording_are_those_that_every_case_has(path):
     add(path, of_round(1), of_round(1, warm_up=True), of_round(0, warm_up=True))
     assert read(path).rounds == 2
@@ -133,7 +122,6 @@ def test_a_sample_with_a_failure_has_no_rate():
 def test_what_is_not_known_is_not_written(path):
     text = path.read_text()
     assert "null" not in text.splitlines()[1]
-    assert "source" not in text
     assert lines(path)[1]["record"] == "sent"
 
 
@@ -190,7 +178,6 @@ def test_a_foreign_file_is_an_error(path, content, words):
         (1, {"heaps": 0}, "line 2: heaps: Expected `int` >= 1"),
         (1, {"load": -0.5}, "line 2: load: Expected `float` >= 0"),
         (1, {"load": float("nan")}, "line 2 is not a JSON object"),
-        (1, {"source": 1}, "line 2: source is not written"),
         (1, {"received_heaps": 9}, "line 2: Object contains unknown field `received_heaps`"),
     ],
 )
@@ -227,8 +214,8 @@ def test_other_lines_are_checked_as_samples_are(path, taken, field, value, words
     ("taken", "words"),
     [
         ([of_round(3)] * 2, "lines 3 and 4 of some.jsonl are both sent with .* round 3"),
-        ([HEADER, SAMPLE], "lines 2 and 4 of some.jsonl are both sent with"),
-        ([TIMELINE, HEADER, TIMELINE], "lines 3 and 5 .* are both timeline with case '5/timeline'"),
+        ([HEADER, SAMPLE], r"some\.jsonl line 3 is a second header"),
+        ([TIMELINE] * 2, "lines 3 and 4 .* are both timeline with case '5/timeline'"),
         (
             [of_round(1, failure="it failed"), of_round(1), of_round(1)],
             "lines 4 and 5 of some.jsonl are both .* round 1",
@@ -236,7 +223,6 @@ def test_other_lines_are_checked_as_samples_are(path, taken, field, value, words
     ],
 )
 def test_what_is_there_twice_is_an_error_that_says_which_but_what_failed_before(path, taken, words):
-    """Below another header, too, as where a file is put behind itself."""
     add(path, *taken)
     for unfinished in (False, True):
         with pytest.raises(RecordError, match=words):

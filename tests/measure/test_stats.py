@@ -62,6 +62,14 @@ def test_a_gain_is_taken_within_rounds():
     assert stats.gain(before, after) == stats.Estimate(2.0, 2.0, 2.0, 3)
 
 
+def test_three_rounds_tell_a_difference_that_is_larger_than_what_they_differ_by():
+    found = [(1.02, 1.1), (1.2, 1.3), (0.9, 0.98), (0.7, 0.8), (2.0, 3.9), (2.0, 4.1)]
+    told = [stats.differs(stats.Estimate(low, low, high, 3)) for low, high in found]
+    assert told == [False, True, False, True, True, False]
+    assert stats.differs(stats.Estimate(1.05, 1.02, 1.1, stats.FEWEST))
+    assert not stats.differs(stats.Estimate(1.2, 1.004, 1.4, stats.FEWEST))  # printed as 1.00
+
+
 def test_no_values_are_an_error():
     with pytest.raises(ValueError, match="no values"):
         stats.median([])
