@@ -15,7 +15,6 @@ import click
 
 from bench import compare, figures
 from bench import status as status_module
-from bench.merge import put_together
 from bench.peers import PEER_FROM_SOURCE, find_installation
 from bench.plan import Plan, estimate, measure, plan_of
 from bench.senders import Installed
@@ -31,13 +30,6 @@ RESULTS = Path("results", "bench")
 _FAILED, _SKIPPED = 1, 3
 _FILE = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(file_okay=False, path_type=Path)
-
-
-def _shard(text: str) -> tuple[int, int]:
-    part, slash, parts = text.partition("/")
-    if slash and part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts):
-        return int(part), int(parts)
-    raise ValueError(f"--shard is {text!r}: it must be like 1/2 or 2/2")
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -62,8 +54,6 @@ def cli() -> None:
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and for how long.")
 @click.option("--restart", is_flag=True, help="Throw away what a record holds already.")
 @click.option("--retry", is_flag=True, help="Try cases again that were given up.")
-@click.option("--shard", type=parsed(_shard), default="1/1", metavar="I/N",
-              help="Only part I of N, for N machines: merge puts them together.")  # fmt: skip
 @click.option("--beside", "others", multiple=True, metavar="NAME=PYTHON",
               help="Measure another installation of the package in the same rounds.")  # fmt: skip
 @click.option("--plot", is_flag=True, help="Draw the pictures afterwards.")
@@ -75,7 +65,6 @@ def run(
     dry_run: bool,
     restart: bool,
     retry: bool,
-    shard: tuple[int, int],
     others: tuple[str, ...],
     plot: bool,
 ) -> int:
@@ -94,8 +83,8 @@ def run(
     outcomes = set()
     with contextlib.nullcontext() if dry_run else locked(output):
         for sweep in sweeps or SWEEPS:
-            plan = plan_of(sweep, SIZES[size], rounds, shard, installations, retry=retry)
-            path = output / f"{sweep.name}{plan.part}.jsonl"
+            plan = plan_of(sweep, SIZES[size], rounds, installations, retry=retry)
+            path = output / f"{sweep.name}.jsonl"
             if restart and not dry_run:
                 path.unlink(missing_ok=True)
             outcomes.add(_say_what_is_planned(sweep, plan, path))
@@ -178,10 +167,8 @@ def _say_what_is_planned(sweep: Sweep, plan: Plan, path: Path) -> int:
     wanted = f"{len(plan.cases)} cases, {plan.rounds} rounds{warms_up}"
     click.echo(f"{sweep.name} ({sweep.about}): {wanted}, about {time_left} to go, to {path}")
     if not plan.cases:
-        _say(f"{sweep.name}: {_why_nothing(plan)}")
-    if hopeless or not (plan.cases or plan.skipped):
-        return _FAILED
-    return _short(plan.skipped)
+        _say(f"{sweep.name}: none of its cases can run here")
+    return _FAILED if hopeless else _short(plan.skipped)
 
 
 def _reference(sweep: Sweep) -> Recording | None:
@@ -198,12 +185,6 @@ def _read(path: Path) -> Recording | None:
 
 def _say(line: str, *, err: bool = True) -> None:
     click.echo(plain(line), err=err)
-
-
-def _why_nothing(plan: Plan) -> str:
-    if plan.skipped:
-        return "none of its cases can run here"
-    return f"part {plan.shard} has no cases: take fewer parts"
 
 
 # ---- Reading records ----
@@ -239,14 +220,12 @@ def _missing(recording: Recording) -> int:
     settings = recording.header.settings
     try:
         sweep, size = find_sweep(recording.header.experiment), SIZES[settings["size"]]
-        plan = plan_of(sweep, size, settings["rounds"], _shard(str(settings.get("shard"))))
+        plan = plan_of(sweep, size, settings["rounds"])
     except (ValueError, KeyError):
         return 0
     without = {PEER_FROM_SOURCE} - {sample.implementation for sample in recording.samples}
     names = {case.name for case in plan.cases if case.implementation not in without}
     names -= _skipped(recording).keys()
-    if any(header.settings.get("shard") != "1/1" for header in recording.headers[1:]):
-        names = set()  # merged of shards: what is missing of it was missing in them
     return sum(step.case.name in names for step in left(plan.steps(), recording))
 
 
@@ -288,20 +267,6 @@ def _draw(source: Path, output: Path, *names: str) -> int:
 
 
 cli.add_command(compare.command)
-
-
-@cli.command()
-@click.argument("records", nargs=-1, required=True, type=_FILE)
-@click.option("-o", "--output", type=_FILE, required=True, help="The record of them all.")
-def merge(records: tuple[Path, ...], output: Path) -> int:
-    """Put the parts of a sweep together that were measured with --shard.
-
-    Example: python -m bench merge tut-10.1of2.jsonl tut-10.2of2.jsonl -o tut-10.jsonl
-    """
-    with locked(output.parent):
-        merged = put_together(records, output)
-    click.echo(f"{output}: {len(merged.samples)} samples from {len(merged.headers)} parts")
-    return 0
 
 
 def main() -> None:

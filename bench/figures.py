@@ -7,14 +7,11 @@ from pathlib import Path
 
 import msgspec
 
-from bench.peers import PEER_FROM_SOURCE
-from spead_tutorial.chapters.catalogue import MEASURED
-from spead_tutorial.measure.baselines import CEILING, PEER
-from spead_tutorial.measure.records import OURS, RecordError, Series, read
+from spead_tutorial.measure.baselines import CEILING
+from spead_tutorial.measure.records import RecordError, Series, read
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots import Draw
-from spead_tutorial.results.plots.curves import RATE
-from spead_tutorial.results.plots.theme import NAMES
+from spead_tutorial.results.plots.sweep import SENT, compared
 
 __all__ = ["FIGURES", "PICTURES", "RESULTS", "SPECIFIED", "Picture", "draw"]
 
@@ -22,12 +19,6 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "bench" / "results"
 FIGURES = ROOT / "docs" / "figures"
 SPECIFIED = ROOT / "bench" / "pictures.toml"
-#: The peer's builds: in C++, and of those for Python the best that there is.
-_BUILDS = {
-    "spead2 in C++": (PEER_FROM_SOURCE, "cpp"),
-    "spead2 from source": (PEER_FROM_SOURCE, "python"),
-    "spead2 from PyPI": (PEER, "python"),
-}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,75 +31,46 @@ class Picture:
 
 
 class _Step(msgspec.Struct, array_like=True, frozen=True):
-    """A program of ours, its variant, and what a picture calls it."""
+    """A program of ours, its variant, what a picture calls it, and how its title begins."""
 
     program: str
     variant: str
     called: str
-
-    def line(self, language: str) -> Series:
-        return Series(OURS, language, self.program, self.variant)
-
-
-class _Peer(msgspec.Struct, array_like=True, frozen=True):
-    """A program of the peer's, what its lines are called besides, and its variant."""
-
-    program: str
-    note: str = ""
-    variant: str = ""
+    finding: str
 
 
 class _Specified(msgspec.Struct, forbid_unknown_fields=True):
-    """A picture that `plots` has by name; or rates over sizes, with two titles before and after."""
+    """A picture that `plots` has by name; or rates over sizes, or a pair of before and after."""
 
     name: str
     sweep: str
     draw: str = ""
-    titles: list[tuple[str, str]] = []  # each with its subtitle
-    before: _Step = _Step("", "", "")
-    steps: list[_Step] = []
+    before: _Step = _Step("", "", "", "")
+    after: _Step = _Step("", "", "", "")
     bare: str = ""  # variant of the bare loop; none where it is empty
-    peers: list[_Peer] = []  # for each title
-    builds: tuple[str, ...] = tuple(_BUILDS)
     largest: int | None = None
-    rate: str = RATE
+    at_once: int = 0  # heaps that are to be in a cache together
+    rate: str = SENT
 
     def pictures(self) -> Iterator[Picture]:
         if self.draw:
             yield Picture(f"{self.name}.svg", self.sweep, getattr(plots, self.draw))
-        elif len(self.titles) == 1:
-            yield Picture(f"{self.name}.svg", self.sweep, self._rates(0))
-        else:
-            before, after = self._rates(0, "before"), self._rates(1, "after")
-            for one, other in ((before, after), (after, before)):
-                drawn = dataclasses.replace(one, beside=other)
-                yield Picture(f"{self.name}-{one.part}.svg", self.sweep, drawn)
+        for part in () if self.draw else ("before", "after") if self.before.finding else ("",):
+            yield Picture(f"{self.name}-{part}".rstrip("-") + ".svg", self.sweep, self._rates(part))
 
-    def _rates(self, number: int, part: str = "") -> plots.Sweep:
-        (title, subtitle), peers = self.titles[number], self.peers[number : number + 1]
+    def _rates(self, part: str) -> plots.Sweep:
+        before, after = self.before, self.after
         return plots.Sweep(
-            title,
-            tuple(
-                (step.line(language), ": ".join(filter(None, (NAMES[language], step.called))))
-                for step in reversed(self.steps)
-                for language in MEASURED
-            ),
+            after.finding,
+            compared((before.program, before.variant), (after.program, after.variant)),
+            (before.called, after.called),
             self.sweep,
-            bare=Series(CEILING, "c", CEILING, self.bare) if self.bare else None,
-            before=tuple(
-                (self.before.line(language), step.line(language))
-                for step in self.steps
-                for language in MEASURED
-            ),
-            gained=self.before.called,
+            limit=Series(CEILING, "c", CEILING, self.bare) if self.bare else None,
             part=part,
-            peers=tuple(
-                (Series(*_BUILDS[build], peer.program, peer.variant), f"{build}{peer.note}")
-                for peer in peers
-                for build in self.builds
-            ),
-            subtitle=subtitle,
+            was=before.finding,
+            subtitle=f"Chapter {self.name.split('-')[1]}",
             largest=self.largest,
+            at_once=self.at_once,
             rate=self.rate,
         )
 

@@ -10,7 +10,6 @@ heaps that something is missing of. Where this does not add up, there is no samp
 import contextlib
 import functools
 import socket
-import struct
 import sys
 import time
 from collections.abc import Mapping
@@ -20,7 +19,16 @@ from typing import Any
 import numpy as np
 
 import spead_tutorial
-from bench.receivers import Ends, Receiving, connected, flags, number, rate_of
+from bench.receivers import (
+    RMEM_ALLOC,
+    Ends,
+    Receiving,
+    connected,
+    flags,
+    number,
+    rate_of,
+    socket_memory,
+)
 from spead_tutorial import send
 from spead_tutorial.lab import Journey, Lab
 from spead_tutorial.ledger import Gap, first_complaint
@@ -33,7 +41,6 @@ from spead_tutorial.recv._stats import sums
 
 PROGRAM = Path(__file__).resolve().parent / "peer" / "receive.py"
 _DRAIN_S = 30.0
-_SO_MEMINFO, _MEMINFO = 55, struct.Struct("9I")
 _SEED = 1
 #: The stop heap is a packet with a byte in it.
 _STOP_PACKETS = _STOP_BYTES = 1
@@ -116,7 +123,7 @@ def _run(lab: Lab, case: Case, heaps: int, ends: Ends) -> tuple[dict[str, Any], 
 def _wait_until_read(receiver: socket.socket) -> None:
     """Wait until nothing is left in the receiver's socket, so that the next packet has room."""
     until = time.monotonic() + _DRAIN_S
-    while _MEMINFO.unpack(receiver.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))[0]:
+    while socket_memory(receiver)[RMEM_ALLOC]:
         if time.monotonic() > until:
             raise ProgramError("the receiver has not emptied its socket")
         time.sleep(0.001)

@@ -35,20 +35,14 @@ class Plan:
 
     sweep: str  # its name
     size: Size  # how thorough
-    cases: tuple[Case, ...]  # those of this record that can run here
+    cases: tuple[Case, ...]  # those of the sweep that can run here
     rounds: int  # how many count
     skipped: dict[str, str]  # why the other cases cannot run: a reason for the name of each
-    shard: str = "1/1"  # `"1/1"`, or which part of a sweep that several machines share
     retry: bool = False  # whether cases are tried again that were given up
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps in their order: a warm-up, the rounds, and what is done once."""
         return schedule(self.cases, self.rounds, SEED)
-
-    @property
-    def part(self) -> str:
-        """What the name of its record ends with: nothing where it is of the whole sweep."""
-        return "" if self.shard == "1/1" else f".{self.shard.replace('/', 'of')}"
 
     @property
     def observers(self) -> tuple[Observer, ...]:
@@ -66,44 +60,32 @@ class Plan:
             "seed": SEED,
             "longest_s": self.size.longest_s,
             "most_bytes": self.size.most_bytes,
-            "shard": self.shard,
             "skipped": self.skipped,
         }
-
-
-def _cases_of(sweep: Sweep, size: Size, shard: tuple[int, int] = (1, 1)) -> list[Case]:
-    """Return the cases of a sweep, whether they can run here or not."""
-    part, parts = shard
-    points = sorted({case.point for case in sweep.of(size)})
-    mine = set(points[part - 1 :: parts])
-    return [case for case in sweep.of(size) if case.point in mine]
 
 
 def plan_of(
     sweep: Sweep,
     size: Size,
     rounds: int | None = None,
-    shard: tuple[int, int] = (1, 1),
     installations: Mapping[str, Installed] = MappingProxyType({}),
     *,
     retry: bool = False,
 ) -> Plan:
-    cases = _cases_of(sweep, size, shard)
+    cases = list(sweep.of(size))
     for name, installed in installations.items():
         cases += [
             dataclasses.replace(case, implementation=name, observer=installed)
-            for case in _cases_of(sweep, size, shard)
+            for case in sweep.of(size)
             if case.implementation == OURS and _plain(case)
         ]
-    part, parts = shard
     found = [(case, case.observer.missing(case)) for case in cases]
     return Plan(
         sweep.name,
         size,
         tuple(case for case, reason in found if reason is None),
-        size.rounds if rounds is None else rounds,
+        rounds or (size.name == "full" and sweep.rounds) or size.rounds,
         {case.name: reason for case, reason in found if reason is not None},
-        f"{part}/{parts}",
         retry,
     )
 

@@ -12,14 +12,15 @@ as fast as it can. Then heaps may be lost, and a sample says how many.
 """
 
 import contextlib
-import ctypes
 import dataclasses
 import functools
 import os
+import random
 import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -48,6 +49,7 @@ from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, program
 from spead_tutorial.measure.records import OURS, Received, Sample
 from spead_tutorial.measure.running import Listening, Running
+from spead_tutorial.tools.why.sockets import copied
 
 #: Programs that do nothing but receive, of ours, the peer's and the bare loop: heaps one by one,
 #: and in chunks; and one that receives what is lost on purpose.
@@ -56,9 +58,22 @@ LOST = "receive_lost"
 #: All that receive, those of the chapters, too.
 RECEIVERS = (*ALONE, LOST, *(one.name for one in catalogue.RECEIVERS))
 #: Words of variants: the socket is filled while the receiver is stopped, and then emptied; some of
-#: the packets are lost, and some come in another order; threads of several sockets share a core;
-#: each heap is sent when the result of the one before is there.
-TURNS, SPOILT, ONE_CORE, ONE_BY_ONE = "in turns", "spoilt", "one core", "one by one"
+#: the packets are lost, and some come in another order; threads of several sockets share a core,
+#: or those of one have all; each heap is sent when the result of the one before is there.
+TURNS, SPOILT, ONE_CORE, ALL_CORES, ONE_BY_ONE = (
+    "in turns",
+    "spoilt",
+    "one core",
+    "all cores",
+    "one by one",
+)
+#: A chapter's program in Python, as it is where Numba is not installed.
+NOT_COMPILED = "not compiled"
+_WITHOUT_NUMBA = """\
+import runpy, sys
+del sys.argv[0], sys.path[0]
+sys.modules["numba"] = None
+runpy.run_path(sys.argv[0], run_name="__main__")"""
 #: What the bare loop is called, that belongs to the first.
 _BARE = "receive_bare"
 _PROGRAMS = Path(__file__).resolve().parent / "peer"
@@ -73,6 +88,7 @@ _DRAIN_S = 5.0
 _RUNS, _RUN_S = 12, 0.3
 _LONG_S = 3600.0  # for a case that says how many heaps, which may be millions
 _LOOPBACK, _LOOPBACK_MTU = "127.0.0.1", 65536
+_LISTENING = 10000, 32768  # ports below those that the kernel gives to who asks for none
 #: After so much silence chapters' programs end, should the end of the stream be lost: of those that
 #: are measured as one runs them, and of all others.
 _POOL_SILENCE_S, _SILENCE_S = "1", "2"
@@ -89,7 +105,7 @@ _WORDS = {
     "pool of N": "-b",
     "N ms a heap": "--sleep-ms",
     SPOILT: "--out-of-order",
-    **dict.fromkeys(("veth", TURNS, ONE_CORE, ONE_BY_ONE)),
+    **dict.fromkeys(("veth", TURNS, ONE_CORE, ALL_CORES, ONE_BY_ONE, NOT_COMPILED)),
     **dict.fromkeys(("N GB/s", "N % lost", "bursts of N KiB", "buffer of N KiB")),
 }
 #: What is done to packets that are spoilt: some are lost, some come after the next one.
@@ -97,8 +113,9 @@ _SPOIL = ("--lose", "1009", "--swap", "997")
 #: Sockets that are made to find one for each of a receiver's.
 _MOST_FLOWS = 256
 _OF_POOL = ("page_faults", "pool_empty", "pool_most_in_use")
-_PIDFD_GETFD = 438
-_libc = ctypes.CDLL(None, use_errno=True)
+_SO_MEMINFO, _MEMINFO = 55, struct.Struct("9I")
+#: Places in what a socket says of its memory: what it holds, what it has room for, what it dropped.
+RMEM_ALLOC, RCVBUF, DROPS = 0, 1, 8
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -125,6 +142,11 @@ def connected(lab: Lab, buffer: int, *, veth: bool = False) -> Iterator[Ends]:
             receiver.bind((_LOOPBACK, 0))
         sender.connect(receiver.getsockname())
         yield Ends(sender, receiver)
+
+
+def socket_memory(sock: socket.socket) -> tuple[int, ...]:
+    """Return what the kernel says of a socket's memory, see ``SK_MEMINFO_*`` of sock_diag(7)."""
+    return _MEMINFO.unpack(sock.getsockopt(socket.SOL_SOCKET, _SO_MEMINFO, _MEMINFO.size))
 
 
 @functools.cache
@@ -181,12 +203,13 @@ def rate_of(case: Case) -> float | None:
     return None if asked is None else asked * 1e9
 
 
-def _warm_up(case: Case) -> int:
+def warm_up(case: Case) -> int:
     return max(_FEWEST_WARM_UP, _WARM_UP_BYTES // case.heap_size)
 
 
-def _receiver(case: Case, ends: Ends) -> list[str]:
-    sizes = ["-w", _warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
+def receiver_command(case: Case, ends: Ends) -> list[str]:
+    """Return how a program is started that receives from a socket of its own."""
+    sizes = ["-w", warm_up(case), "-H", case.heap_size, "-p", case.packet_size]
     sizes += ["-r", search.waiting(case.heap_size)]
     socket_of_it = ["--socket", str(ends.receiver.fileno())]
     return [*_words(case), *map(str, sizes), *flags(case), *socket_of_it]
@@ -194,7 +217,7 @@ def _receiver(case: Case, ends: Ends) -> list[str]:
 
 def _sender(case: Case, heaps: int, ends: Ends, receiver: int, payload: float | None) -> list[str]:
     """Return how the sender is started, beside a receiver's process."""
-    more = ["-w", _warm_up(case)]
+    more = ["-w", warm_up(case)]
     more += ["--turns", receiver] if TURNS in case.words else []
     more += _SPOIL if SPOILT in case.words else []
     more += ["--fill"] * ("checked" in case.words)
@@ -243,6 +266,12 @@ class Receiving(Observer):
         peers = sorted(PEER_PROGRAMS.glob("*")) if PEER_PROGRAMS.is_dir() else []
         return {build_key("receivers"): build_of(*bare, *drivers, *peers)}
 
+    def lasts(self, step: Step, size: Size, alike: Sequence[Sample]) -> float:
+        rate = rate_of(step.case)
+        if rate is None or step.heaps is None:
+            return super().lasts(step, size, alike)
+        return step.heaps * step.case.heap_size / rate
+
     def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Received]:
         yield self.take(lab, step, self.heaps(step.case, size, known))
 
@@ -257,7 +286,7 @@ class Receiving(Observer):
             (lab.device, lab.kind) if "veth" in case.words else ("lo", "loopback"),
             chapter=receiver.number if receiver else 0,
             asked=asked,
-            warm_up=_warm_up(case),
+            warm_up=warm_up(case),
             lossless=asked is None and rate_of(case) is None and SPOILT not in case.words,
         )
 
@@ -266,16 +295,16 @@ class Searching(Receiving):
     """The highest rate at which a program loses nothing: each run is sent to at a rate."""
 
     def heaps(self, case: Case, size: Size, known: Sample | None) -> int:
-        return search.heaps_of_a_run(case.heap_size, search.START, size.most_bytes)
+        return search.heaps_of_a_run(case.heap_size, search.START, size.most_bytes, size.longest_s)
 
     def lasts(self, step: Step, size: Size, alike: Sequence[Sample]) -> float:
         rate = median(list(map(search.offered, alike)) or [search.START])
-        heaps = search.heaps_of_a_run(step.case.heap_size, rate, size.most_bytes)
+        heaps = search.heaps_of_a_run(step.case.heap_size, rate, size.most_bytes, size.longest_s)
         return _RUNS * (_RUN_S + heaps * step.case.heap_size / rate)
 
     def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Received]:
         run = functools.partial(self.take, lab, step)
-        return search.look(run, step, known, size.most_bytes)
+        return search.look(run, step, known, size.most_bytes, size.longest_s)
 
 
 class Delivering(Receiving):
@@ -294,7 +323,7 @@ class Delivering(Receiving):
 def _run(lab: Lab, case: Case, heaps: int, asked: float | None) -> tuple[Done, Done]:
     """Return what the sender and the receiver said."""
     first, second = a_core_each()
-    if (case.streams or 1) > 1 and ONE_CORE not in case.words:
+    if ((case.streams or 1) > 1 and ONE_CORE not in case.words) or ALL_CORES in case.words:
         second = None  # it has all
     with _receiving(lab, case, second) as (receiver, ends):
         argv = _sender(case, heaps, ends, receiver.process.pid, asked)
@@ -316,10 +345,11 @@ def _receiving(lab: Lab, case: Case, core: int | None) -> Iterator[tuple[Listeni
             yield chapter, Ends(*first, tuple(more))
         return
     buffer = _BUFFER_FOR_TURNS if TURNS in case.words else _BUFFER
-    buffer = search.BUFFER if isinstance(case.observer, Searching) else buffer
+    if isinstance(case.observer, Searching) or rate_of(case) is not None:
+        buffer = search.BUFFER
     with (
         connected(lab, buffer, veth="veth" in case.words) as ends,
-        Listening(ends.start, case.program, _receiver(case, ends), core=core) as process,
+        Listening(ends.start, case.program, receiver_command(case, ends), core=core) as process,
     ):
         yield process, ends
 
@@ -328,33 +358,40 @@ def _chapter(lab: Lab, case: Case, receiver: Receiver, core: int | None) -> List
     """Start a chapter's program; it listens at a port of its own."""
     host, port = free_port(lab)
     argv, at = program(case.program, case.language), f"{host}:{port}"
+    if NOT_COMPILED in case.words:
+        argv[1:1] = ["-c", _WITHOUT_NUMBA]
     more = ["-t", _SILENCE_S, *(["-s", str(case.streams)] if case.streams else [])]
     return listening(lab, receiver, argv, case.heap_size, at, *more, text=False, core=core)
 
 
 def free_port(lab: Lab) -> tuple[str, int]:
-    """Return an address of the lab's loopback that nothing listens at."""
-    with lab.socket() as free:
-        free.bind((_LOOPBACK, 0))
-        return _LOOPBACK, int(free.getsockname()[1])
+    """Return an address of the lab's loopback that nothing listens at.
+
+    It is none of those that the kernel gives to senders meanwhile.
+    """
+    for port in random.sample(range(*_LISTENING), 100):
+        with lab.socket() as free, contextlib.suppress(OSError):
+            free.bind((_LOOPBACK, port))
+            return _LOOPBACK, port
+    raise ProgramError("no port is free on loopback")
 
 
 def _sockets_of(pid: int, name: str) -> list[socket.socket]:
     """Return copies of the UDP sockets that a process has; who may look into it may have these."""
     found = []
-    with open(os.pidfd_open(pid), "rb") as process:
-        for link in Path(f"/proc/{pid}/fd").iterdir():
-            if not os.readlink(link).startswith("socket:"):
-                continue
-            fd = _libc.syscall(_PIDFD_GETFD, process.fileno(), int(link.name), 0)
-            if fd < 0:
-                why = os.strerror(ctypes.get_errno())
-                raise ProgramError(f"the socket of {name} cannot be looked at: {why}")
-            sock = socket.socket(fileno=fd)
-            if sock.type == socket.SOCK_DGRAM and sock.family in (socket.AF_INET, socket.AF_INET6):
-                found.append(sock)
-            else:
-                sock.close()
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        if not os.readlink(link).startswith("socket:"):
+            continue
+        try:
+            sock = copied(pid, int(link.name))
+        except OSError as error:
+            raise ProgramError(
+                f"the socket of {name} cannot be looked at: {error.strerror}"
+            ) from None
+        if sock.type == socket.SOCK_DGRAM and sock.family in (socket.AF_INET, socket.AF_INET6):
+            found.append(sock)
+        else:
+            sock.close()
     if not found:
         raise ProgramError(f"{name} listens, but has no UDP socket")
     return found

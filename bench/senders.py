@@ -96,6 +96,30 @@ def _zero_copy() -> bool:
     return True
 
 
+class PlainCard(Sending):
+    """How fast programs send where the kernel cuts messages and computes their checksums."""
+
+    def missing(self, case: Case) -> str | None:
+        return super().missing(case) or _why_no_plain_card()
+
+    def facts(self, lab: Lab) -> dict[str, Any]:
+        with lab.plain_card():
+            return {"plain_card": super().facts(lab)["offloads"]}
+
+    def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Taken]:
+        with lab.plain_card():
+            return list(super().observe(lab, size, step, known))
+
+
+@functools.cache
+def _why_no_plain_card() -> str | None:
+    try:
+        with Lab() as lab, lab.plain_card():
+            return None
+    except LabError as error:
+        return error.summary
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class Timelines(Sending):
     """When each of some heaps was prepared and sent."""
@@ -135,4 +159,4 @@ class Timelines(Sending):
         return [replace(found, case=asked.case, variant=asked.variant)]
 
 
-SENDING, TIMELINES = Sending(), Timelines()
+SENDING, TIMELINES, PLAIN_CARD = Sending(), Timelines(), PlainCard()

@@ -119,7 +119,7 @@ def noise_floor(recording: Recording) -> float | None:
     differences = []
     for samples in by_setting(recording).values():
         halves: tuple[list[float], list[float]] = [], []
-        for (_, number), rate in rates_by_round(samples).items():
+        for number, rate in rates_by_round(samples).items():
             halves[number % 2].append(rate)
         if min(map(len, halves)) >= _FEWEST_FOR_A_FLOOR // 2:
             ratio = median(halves[0]) / median(halves[1])
@@ -154,8 +154,7 @@ def advice(recording: Recording) -> list[str]:
             f"{len(noisy)} of {len(all_rows)} cases have a {spread(noisy)} wider than {_NOISY:.0%}"
             " of their median: stop what else runs, then more --rounds add to all"
         )
-    for header in recording.headers:
-        notes += [text for text in _of_machine(header.machine) if text not in notes]
+    notes += _of_machine(recording.header.machine)
     if any(map(search.is_search, recording.samples)):
         notes.append(
             "rates are the highest without loss, as found by a search in each round: to within"

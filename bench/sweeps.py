@@ -10,22 +10,24 @@ import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from bench.both_ends import BOTH_ENDS
 from bench.lateness import LATENESS
 from bench.losing import LOSING
 from bench.memory import FLAT_MEMORY
 from bench.peers import PEER_FROM_SOURCE, PEERS
 from bench.receivers import (
+    ALL_CORES,
     ALONE,
     DELIVERING,
     LOST,
+    NOT_COMPILED,
     ONE_BY_ONE,
     ONE_CORE,
     RECEIVING,
     SEARCHING,
-    SPOILT,
     TURNS,
 )
-from bench.senders import SENDING, TIMELINES, Timelines
+from bench.senders import PLAIN_CARD, SENDING, TIMELINES, Timelines
 from bench.spacing import SPACINGS
 from bench.streams import IDLE_STREAM, KEPT_RATE, NO_THREAD
 from bench.where import STACKS
@@ -56,6 +58,7 @@ class Sweep:
     about: str  # what it shows
     cases: tuple[Case, ...]  # all of them
     quick: tuple[Case, ...]  # those of a quick run
+    rounds: int | None = None  # that count in a full run, if not as many as of others
     # numbers of chapters that have no sweep of their own, as this one has all of it
     chapters: tuple[str, ...] = ()
 
@@ -84,6 +87,7 @@ def _sweep(
     about: str,
     *groups: Iterable[Case],
     quick: Callable[[Case], bool] | None = None,
+    rounds: int | None = None,
     chapters: tuple[str, ...] = (),
     observer: Observer = SENDING,
 ) -> Sweep:
@@ -96,7 +100,7 @@ def _sweep(
         )
         for some in (found, filter(quick, found) if quick else found)
     )
-    return Sweep(name, about, cases, few, chapters)
+    return Sweep(name, about, cases, few, rounds, chapters)
 
 
 def _heaps_of(*sizes: int) -> Callable[[Case], bool]:
@@ -325,7 +329,9 @@ def _lossless() -> Sweep:
         cases((MIB, 9000)),
         _cross(_RECEIVING),
         cases((64 * KIB, 9000), (_LARGE, 9000), (MIB, 1472)),
+        [Case(OURS, "python", "tut_7_recv_power", variant=NOT_COMPILED)],
         quick=lambda case: case.point == (MIB, 9000) and case.implementation != PEER,
+        rounds=3,
         observer=SEARCHING,
     )
 
@@ -334,17 +340,91 @@ def _pools() -> Sweep:
     """New memory and a pool's, of a receiver alone and of chapter 9's, which may lose heaps."""
     alone = (TURNS, f"no pool, {TURNS}")
     sizes, large = (64 * KIB, 256 * KIB, MIB, 16 * MIB, 64 * MIB), 64 * MIB
-    link = 4 * 10**9  # both of its programs keep up with it
-    buffers = [f"pool of {n}" for n in (0, 3, 4, 5, 6, 7)]
+    # The slowest is one that both of its programs keep up with; the fastest, none does.
+    links = [gbit * 10**9 for gbit in (4, 8, 16, 24)]
+    buffers = [f"pool of {n}" for n in (0, 5, 6)]  # six are enough
     return _sweep(
         "receive-pool",
         "pools of memory for heaps, and heaps of 64 MiB over a link",
         _cross(_ours("receive"), heap_size=sizes, variant=alone, observer=[RECEIVING]),
-        _cross(_ours(POOL), heap_size=[large], heaps=[20], variant=("", buffers[0]), link=[link]),
-        _cross(_ours(POOL), heap_size=[large], heaps=[20]),
+        _cross(
+            _ours(POOL),
+            heap_size=[large],
+            heaps=[20],
+            variant=("", buffers[0]),
+            link=[*links, None],
+        ),
         _cross(_ours(POOL), heap_size=[MIB], heaps=[1000], variant=buffers),
         quick=_heaps_of(64 * KIB, MIB, large),
         observer=DELIVERING,
+    )
+
+
+def _plain_card() -> Sweep:
+    """The ladder once more, where the kernel cuts messages, and where the device promises to."""
+    cases = [case for case in baselines.ladder() if find_chapter(case.program).takes_destination]
+    plain = (dataclasses.replace(one, variant="plain card", observer=PLAIN_CARD) for one in cases)
+    return _sweep("plain-card", "the ladder where the kernel cuts messages", cases, plain)
+
+
+#: Rates in GB/s that receivers are sent to, and for how many seconds each time.
+_RATES, _LOSS_S = (0.5, 1, 1.5, 2, 3, 4), 10
+
+
+def _loss() -> Sweep:
+    """What receivers lose at rates that are kept for ten seconds, in each round."""
+    receivers = (
+        *((OURS, language, "tut_7_recv_power", "") for language in MEASURED),
+        (OURS, "c", "tut_17_recv_hot", ""),
+        (OURS, "c", ALONE[0], ""),
+        (OURS, "c", ALONE[0], "no thread"),
+        (OURS, "python", ALONE[0], ""),
+        (PEER_FROM_SOURCE, "c", ALONE[0], ""),
+        (PEER_FROM_SOURCE, "python", ALONE[0], ""),
+        (CEILING, "c", ALONE[0], ""),
+    )
+    return _sweep(
+        "receive-loss",
+        "the share of packets that receivers lose at rates kept for ten seconds",
+        (
+            Case(
+                implementation,
+                language,
+                program,
+                variant=joined(f"{rate} GB/s", words),
+                heaps=int(rate * 1e9 * _LOSS_S / MIB),
+            )
+            for rate in _RATES
+            for implementation, language, program, words in receivers
+        ),
+        quick=lambda case: case.words[0] == "1 GB/s",
+        rounds=3,
+        observer=RECEIVING,
+    )
+
+
+#: Who sends: the best of each library, for a core that fills and sends.
+_SENDERS = {OURS: _THIRTEEN, PEER_FROM_SOURCE: _ELEVEN}
+
+
+def _both_ends() -> Sweep:
+    """Each library's sender into each one's receiver, in C (or C++) and in Python."""
+    return _sweep(
+        "both-ends",
+        "the best sender into the best receiver over a link, for three minutes",
+        (
+            Case(
+                who,
+                "cpp" if language == "c" and who != OURS else language,
+                program,
+                variant=f"to {to}",
+                link=_LINK_BITS_PER_S,
+                observer=BOTH_ENDS,
+            )
+            for language in MEASURED
+            for who, program in _SENDERS.items()
+            for to in _SENDERS
+        ),
     )
 
 
@@ -362,8 +442,10 @@ def _hot() -> Sweep:
     return _sweep(
         "tut-17",
         "receiving with a thread for the stream, and without",
-        _cross(_ours(*_THREADED), heap_size=sizes, observer=[SEARCHING]),
         _cross(_ours(*_THREADED), heap_size=sizes, variant=[TURNS]),
+        _cross(
+            [(OURS, "python", _THREADED[0])], heap_size=sizes, variant=[joined(TURNS, NOT_COMPILED)]
+        ),
         _cross(
             _ours(*_THREADED),
             heap_size=sizes,
@@ -482,6 +564,7 @@ SWEEPS = (
         ),
         quick=_heaps_of(8 * KIB, 16 * KIB, 64 * KIB),
     ),
+    _plain_card(),
     _sweep(  # so small that it is calls, threads and headers that cost, and hardly the bytes
         "small",
         "what a heap costs: heaps of 256 bytes and 1 KiB",
@@ -550,18 +633,6 @@ SWEEPS = (
         observer=RECEIVING,
     ),
     _lossless(),
-    _sweep(  # a hundred times as many heaps, spoilt or not: the peak has to be the same
-        "receive-memory",
-        "the memory of receivers, over ten million heaps",
-        _cross(
-            _ours("receive"),
-            heap_size=[4 * KIB],
-            packet_size=[1472],
-            variant=("", SPOILT),
-            heaps=(10**5, 10**7),
-        ),
-        observer=RECEIVING,
-    ),
     _pools(),
     _sweep(
         "receive-lost",
@@ -570,6 +641,8 @@ SWEEPS = (
         observer=LOSING,
     ),
     _hot(),
+    _loss(),
+    _both_ends(),
     _sweep(  # a receiver alone, whose sockets were filled before: it has all cores, or one
         "tut-18",
         "sockets on one port, a thread and a core for each",
@@ -584,6 +657,11 @@ SWEEPS = (
             heap_size=[MIB],
             variant=[joined(TURNS, ONE_CORE)],
             streams=[2],
+        ),
+        _cross(
+            _ours("tut_7_recv_power"),
+            heap_size=(64 * KIB, 256 * KIB, MIB),
+            variant=[joined(TURNS, ALL_CORES)],
         ),
         observer=RECEIVING,
     ),

@@ -118,7 +118,7 @@ def test_messages_are_noted_with_their_lengths_and_heads_while_there_is_room():
 def test_what_failed_has_no_figures_but_a_reason():
     good = Latency("spead2", "", 0, 1024, (1000,) * (streams.WARM_UP + 9))
     bad = Latency("ours", "no thread", 0, failure="it failed")
-    found = Recording.of([HEADER], [replace(good, failure="it was repeated"), good, bad])
+    found = Recording.of(HEADER, [replace(good, failure="it was repeated"), good, bad])
     lines = streams.IDLE_STREAM.table(found).splitlines()
     assert failures(found) == {"it failed"}
     assert lines[0].count("range") == 2

@@ -84,10 +84,6 @@ def write(path: Path, what: Recording) -> Path:
     """Write all of a recording to a file, without a wait for the disk."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with mock.patch("os.fsync"), Writer(path, what.header) as writer:
-        for source, header in enumerate(what.headers):
-            if source:
-                writer.add(header)
-            for one in what.taken:
-                if one.source == source:
-                    writer.add(one)
+        for one in what.taken:
+            writer.add(one)
     return path
