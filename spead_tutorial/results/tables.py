@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 NOTHING = "—"
 _GAP = 2
 _UNLIMITED = 10_000  # columns of what is no terminal
-_WORD = 24  # a word that is longer may be broken where there is no room
+_WORD = 25  # a word that is longer may be broken where there is no room
+_TITLE = "\N{OBJECT REPLACEMENT CHARACTER}"  # stands where a title goes, which columns would break
 
 _Row = TypeVar("_Row")
 
@@ -39,6 +40,8 @@ class Column(Generic[_Row]):
     value: Callable[[_Row], Any]  # None where it is not known
     write: Callable[[Any], str] = str
     is_words: bool = False  # to the left, in several lines; numbers to the right, in one
+    is_cut: bool = False  # too wide a table has it narrower, with words cut off
+    is_spare: bool = False  # too wide a table is without it, first of all; the leftmost goes first
 
     def text(self, row: _Row) -> str:
         """Write what a row has."""
@@ -97,22 +100,33 @@ class Table(Generic[_Row]):
         from rich.table import Table as RichTable  # most commands write no table
         from rich.text import Text
 
+        width = width or _UNLIMITED
         sections = [(title, [self.cells(row) for row in its]) for title, its in self.sections]
         drawn = RichTable(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
-        shown, least = [], -_GAP
-        for i, column in enumerate([*self.names, *self.values, _WHY]):
-            texts = [cells[i] for _, its in sections for cells in its]
-            if i < len(self.names) or {*texts} - {"", NOTHING}:
-                shown.append(i)
-                least += _GAP + _add_column(drawn, column, texts)
+        columns = [*self.names, *self.values, _WHY]
+        texts = [[cells[i] for _, its in sections for cells in its] for i in range(len(columns))]
+        shown = [
+            i for i in range(len(columns)) if i < len(self.names) or {*texts[i]} - {"", NOTHING}
+        ]
+        widest = [
+            max(map(_width, [one.name, *its])) for one, its in zip(columns, texts, strict=True)
+        ]
+        beyond = sum(_GAP + widest[i] for i in shown) - _GAP - width
+        for spare in [i for i in shown if columns[i].is_spare]:
+            if beyond > 0:
+                shown.remove(spare)
+                beyond -= _GAP + widest[spare]
+        least = sum(_GAP + _add_column(drawn, columns[i], texts[i], beyond) for i in shown) - _GAP
         for title, its in sections:
             if title and drawn.row_count:
                 drawn.add_row()
             if title:
-                drawn.add_row(Text(plain(title)))
+                drawn.add_row(_TITLE)
             for cells in its:
                 drawn.add_row(*(Text(plain(cells[i])) for i in shown))
-        return rendered(drawn, width=max(width or _UNLIMITED, least))
+        titles = (plain(title) for title, _ in sections if title)
+        lines = rendered(drawn, width=max(width, least)).split("\n")
+        return "\n".join(next(titles) if line == _TITLE else line for line in lines)
 
     def frame(self) -> "pandas.DataFrame":
         """Return the values as they are, for a notebook."""
@@ -124,16 +138,24 @@ class Table(Generic[_Row]):
         )
 
 
-def _add_column(drawn: "RichTable", column: Column[Any], texts: Sequence[str]) -> int:
-    """Add a column, and return how wide it has to be at least."""
+def _width(text: str) -> int:
+    return len(plain(text))
+
+
+def _add_column(drawn: "RichTable", column: Column[Any], texts: Sequence[str], beyond: int) -> int:
+    """Add a column to a table, `beyond` too wide; return how wide it has to be at least."""
     from rich.text import Text
 
     lines = [plain(text) for text in (column.name, *texts)]
-    if column.is_words:
+    width = max(map(len, lines))
+    if column.is_cut:
+        width = max(width - max(beyond, 0), min(_WORD, width))
+        drawn.add_column(Text(column.name), overflow="ellipsis", no_wrap=True, width=width)
+        return width
+    if column.is_words and (width > _WORD or any(" " in line for line in lines)):
         drawn.add_column(Text(column.name), overflow="fold")
         return min(_WORD, max(len(word) for line in lines for word in [*line.split(), ""]))
-    width = max(map(len, lines))
-    drawn.add_column(Text(column.name), justify="right", width=width)
+    drawn.add_column(Text(column.name), justify="left" if column.is_words else "right", width=width)
     return width
 
 

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How numbers are written, in pictures, in tables, and on the site."""
 
-from typing import Any
-
 _LEAST = 0.01
 
 
@@ -41,13 +39,3 @@ def bytes_text(n: float) -> str:
 def times(x: float) -> str:
     """Write a factor: with two digits after the point, or of a large one three in all."""
     return f"\N{MULTIPLICATION SIGN}{x:.2f}" if x < 9.995 else f"\N{MULTIPLICATION SIGN}{x:.3g}"
-
-
-def gigabits(megabytes_per_s: Any) -> Any:
-    """Convert MB/s to Gb/s."""
-    return megabytes_per_s * 8e-3
-
-
-def megabytes(gigabits_per_s: Any) -> Any:
-    """Convert Gb/s to MB/s."""
-    return gigabits_per_s / 8e-3

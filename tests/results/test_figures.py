@@ -14,10 +14,10 @@ import pytest
 
 from bench.figures import PICTURES
 from bench.status import by_setting
+from bench.sweeps import find_sweep
 from spead_tutorial.measure import records, search
 from spead_tutorial.measure.stats import differs
 from spead_tutorial.results import plots
-from spead_tutorial.results.plots.render import points_of
 from spead_tutorial.results.units import size
 from support import ROOT
 from support.pictures import WITHOUT_POINTS, check_that_words_can_be_read, draw
@@ -25,7 +25,6 @@ from support.pictures import WITHOUT_POINTS, check_that_words_can_be_read, draw
 FIGURES = ROOT / "docs" / "figures"
 RESULTS = ROOT / "bench" / "results"
 DRAWN = sorted(path.name for path in FIGURES.glob("*.svg"))
-PAIR = "-before.svg", "-after.svg"
 #: Those that `make test` draws; the thorough run draws all.
 FEW = ("tut-ladder.svg", "tut-11-send-batch-heaps-after.svg")
 PICTURES_FEW = [
@@ -68,25 +67,31 @@ def test_there_is_each_picture_and_nothing_else():
 
 
 @pytest.mark.parametrize("after", [name for name in DRAWN if name.endswith("-after.svg")])
-def test_before_and_after_have_one_size_one_frame_one_scale_and_one_legend(after):
-    same = r"<svg [^>]*>|(?s:<g id=\"axes_\d+\">.*?<path d=.*?>)|<text [^>]*>[^<]*</text>"
-    title = re.compile(r"font-weight: 700|font-size: 10px[^>]*fill: #5c5c5c")
+def test_before_and_after_have_one_size_one_frame_and_one_scale(after):
+    same = r"<svg [^>]*>|(?s:<g id=\"axes_\d+\">.*?<path d=.*?>)"
     framed = [
-        [one for one in re.findall(same, (FIGURES / name).read_text()) if not title.search(one)]
+        re.findall(same, (FIGURES / name).read_text())
         for name in (after.replace("-after", "-before"), after)
     ]
-    assert len(framed[0]) > 20
+    assert len(framed[0]) > 2
     assert framed[0] == framed[1]
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_a_title_has_at_most_ten_words_and_a_picture_is_no_higher_than_wide(name):
+def test_a_title_is_short_and_a_picture_is_no_higher_than_wide(name):
     svg = (FIGURES / name).read_text()
     (title,) = re.findall(r"<title[^>]*>([^<]*)", svg)
     words = title.partition(". ")[0].split(" ")
-    assert len([one for one in words if re.search("[A-Za-z]", one)]) <= 10  # the rest are numbers
+    assert len([one for one in words if re.search("[A-Za-z]", one)]) <= 18  # the rest are numbers
     (width, height) = re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', svg)[0]
     assert float(height) <= float(width)
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_no_panel_has_more_than_three_lines(name):
+    svg = (FIGURES / name).read_text()
+    for panel in re.split(r'<g id="axes_', svg)[1:]:
+        assert len(set(re.findall(r'id="FillBetweenPolyCollection_\d+"', panel))) <= 3
 
 
 @each_few
@@ -99,51 +104,42 @@ def test_every_point_of_a_picture_has_the_median_of_its_record(picture):
         if some:
             middle = statistics.median(some), len(some)
             rates.setdefault(dataclasses.astuple(series), []).append(middle)
-    points = points_of(draw(picture.draw, recording).figure)
+    points = draw(picture.draw, recording).points
     assert bool(points) == (picture.name.removesuffix(".svg") not in WITHOUT_POINTS)
     for line, (_, median, low, high, n, *_) in points:
-        if line["unit"] == "MB/s" and line["key"]:
-            known = [one for one, rounds in rates[tuple(line["key"][:4])] if rounds == n]
+        if line.unit == "MB/s" and line.key:
+            known = [one for one, rounds in rates[line.key[:4]] if rounds == n]
             assert min(abs(median - one) for one in known) < 2e-3, line
             assert low <= median <= high
 
 
-def test_the_peer_is_in_every_picture_of_a_chapter_or_in_none():
-    """Of those whose record has the peer's samples."""
-    with_peer: dict[str, set[bool]] = {}
-    for picture in PICTURES:
-        chapter = re.match(r"tut-(\d+)-", picture.name)
-        if chapter is not None and any(
-            one.implementation.startswith("spead2") for one in read(picture.sweep).samples
-        ):
-            words = texts((FIGURES / picture.name).read_text())
-            drawn = any(word.startswith("spead2from") for word in words)
-            with_peer.setdefault(chapter[1], set()).add(drawn)
-    assert with_peer
-    assert [chapter for chapter, kinds in with_peer.items() if len(kinds) > 1] == []
-
-
-def slots(words: str) -> list[str]:
-    return re.findall(r"{(.*?)}", words)
+def test_the_peer_is_where_it_is_the_message():
+    with_peer = {
+        name for name in DRAWN if any("spead2" in x for x in texts((FIGURES / name).read_text()))
+    }
+    drawn = {
+        name
+        for name in with_peer
+        if any(word.startswith("spead2in") for word in texts((FIGURES / name).read_text()))
+    }
+    assert drawn == {"tut-ladder.svg", "receivers-ladder.svg", "receive.svg"}
 
 
 @each_sweep
-def test_a_title_speaks_of_the_largest_gain_and_of_the_largest_loss(picture):
+def test_a_title_speaks_of_the_largest_gain_and_the_subtitle_of_the_largest_loss(picture):
     """Where one differs by 5 %; the title of what was before has the rate there."""
     one, recording = picture.draw, read(picture.sweep)
-    if picture.name.endswith("-before.svg"):
-        assert slots(one.title) == slots(one.beside.title)
-        one = one.beside
-    gains = one.gains(recording)
-    known = [(one.median, x) for some in gains.values() for x, one in some.items() if one and
-             differs(one) and abs(one.median - 1) >= 0.05]  # fmt: skip
-    losses, gained = ([one for one in known if (one[0] < 1) is lost] for lost in (True, False))
-    ends = [max(gained)] if gained else []
-    ends += [min(losses)] if losses else []
-    named = [*slots(one.title), *slots(one.subtitle)]
-    assert set(named) == {size(x) for _, x in ends} or (named == ["most"] and len(ends) == 1)
-    if picture.name.endswith(PAIR):
-        assert slots(one.title) == [size(max(gained)[1])]
+    known = [
+        (gain.median, x)
+        for some in one.gains(recording).values()
+        for x, gain in some.items()
+        if gain and differs(gain) and abs(gain.median - 1) >= 0.05
+    ]
+    title, _, subtitle = one(recording).name.partition(". ")
+    assert f" {size(max(known)[1])} heaps " in title
+    lost = min(known)
+    if lost[0] < 1 and lost[1] != max(known)[1] and not picture.name.endswith("-before.svg"):
+        assert f"{size(lost[1])} heaps: " in subtitle
 
 
 # ---- Drawn again ----
@@ -151,7 +147,7 @@ def test_a_title_speaks_of_the_largest_gain_and_of_the_largest_loss(picture):
 
 @each_few
 def test_no_words_of_a_committed_picture_are_small_or_cut_off_or_on_top_of_each_other(picture):
-    check_that_words_can_be_read(draw(picture.draw, read(picture.sweep)).figure, smallest=9)
+    check_that_words_can_be_read(draw(picture.draw, read(picture.sweep)).figure, smallest=10)
 
 
 @pytest.mark.thorough
@@ -173,7 +169,7 @@ def test_the_committed_pictures_are_those_that_the_committed_records_give(tmp_pa
 
 
 #: Records of something else than rates.
-OTHERS = ("flat-memory", "latency", "rate", "receive-memory", "spacing")
+OTHERS = ("both-ends", "flat-memory", "latency", "rate", "spacing")
 
 
 def test_every_reference_record_has_nine_rounds_of_samples_without_a_failure():
@@ -182,7 +178,8 @@ def test_every_reference_record_has_nine_rounds_of_samples_without_a_failure():
             continue
         recording = read(path.stem)
         searches = any(map(search.is_search, recording.samples))  # of a dozen runs each
-        assert recording.rounds >= (5 if searches else 9), path.name
+        fewest = find_sweep(path.stem).rounds or (5 if searches else 9)
+        assert recording.rounds >= fewest, path.name
         failures = [one.failure for one in recording.samples if one.failure is not None]
         assert failures == [], path.name
 
@@ -193,18 +190,6 @@ def test_every_search_of_a_reference_record_is_over_and_has_found_a_rate():
     ended = search.settled(recording).samples
     assert {(one.case, one.round, one.warm_up) for one in ended} == began
     assert [one.failure for one in ended if one.failure is not None] == []
-
-
-def test_the_record_of_receivers_says_that_their_memory_does_not_grow_with_the_heaps():
-    peaks: dict[tuple[str, str], dict[int, int]] = {}
-    for one in read("receive-memory").samples:
-        if not one.warm_up:
-            assert one.failure is None
-            peaks.setdefault((one.language, one.variant), {})[one.heaps] = one.peak_memory_bytes
-    assert len(peaks) == 4  # both languages, with packets lost and swapped, and without
-    for by_heaps in peaks.values():
-        assert set(by_heaps) == {10**5, 10**7}
-        assert by_heaps[10**7] < by_heaps[10**5] + (1 << 20)
 
 
 def test_the_record_of_spacings_has_nine_rounds_of_every_program_without_a_failure():

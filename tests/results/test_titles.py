@@ -1,39 +1,49 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The title of a picture: what its recording says, and below it what it is of."""
+"""The title of a picture: a sentence that says what its recording says."""
+
+import dataclasses
 
 import pytest
 
-from spead_tutorial.measure.stats import Estimate, differs
-from spead_tutorial.results.plots import LIGHT
-from spead_tutorial.results.plots.facts import fill, gained, over_sizes, strongest
-from spead_tutorial.results.plots.sheet import Sheet
-from support.pictures import typed
+from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.results.plots import DARK, LIGHT
+from spead_tutorial.results.plots.facts import HIGH, extremes, in_languages, strongest, told
+from spead_tutorial.results.plots.picture import Picture
+from spead_tutorial.results.plots.sheet import lay_out, spread
 
-NO_WORSE, TWICE, HALF = (
-    Estimate(*ends, 9) for ends in ((1.01, 0.98, 1.05), (2.04, 1.9, 2.2), (0.5, 0.4, 0.6))
+NO_WORSE, TWICE, NINE, MORE, HALF = (
+    Estimate(*ends, 9)
+    for ends in (
+        (1.01, 0.98, 1.05),
+        (2.04, 1.9, 2.2),
+        (9.4, 8, 11),
+        (1.71, 1.6, 1.8),
+        (0.5, 0.4, 0.6),
+    )
 )
-
-
-def test_a_difference_is_told_where_the_interval_leaves_out_one():
-    assert [differs(one) for one in (NO_WORSE, TWICE, HALF)] == [False, True, True]
-    assert not differs(Estimate(1.2, 1.0, 1.4, 9))
-    assert not differs(Estimate(1.2, 1.004, 1.4, 9))  # which is printed as 1.00
 
 
 @pytest.mark.parametrize(
     ("gains", "said"),
     [
-        ({"Python": TWICE, "C": HALF}, "x2.04 (Python), x0.50 (C)"),
-        ({"Python": TWICE, "C": TWICE}, "x2.04 (Python, C)"),
-        ({"Python": None, "C": TWICE}, "x2.04 (C)"),
-        ({"Python": NO_WORSE, "C": NO_WORSE}, "no difference found"),
-        ({"Python": NO_WORSE, "C": HALF}, "no difference found (Python), x0.50 (C)"),
-        ({"Python": None, "C": None}, "not known"),
-        ({}, "not known"),
+        ({"python": TWICE, "c": NINE}, "9.4 times as fast in C, twice in Python"),
+        ({"python": NINE, "c": HALF}, "9.4 times as fast in Python, 50 % slower in C"),
+        ({"python": TWICE, "c": TWICE}, "twice as fast in Python and C"),
+        ({"python": MORE, "c": dataclasses.replace(MORE, median=1.6)},
+         "71 % faster in Python, 60 % in C"),
+        ({"python": None, "c": TWICE}, "twice as fast in C"),
+        ({"python": NO_WORSE, "c": HALF}, "50 % slower in C"),
+        ({"python": NO_WORSE, "c": NO_WORSE}, ""),
+        ({"python": None, "c": None}, ""),
+        ({}, ""),
     ],
-)
-def test_what_was_gained_is_said_of_each_who_has_it(gains, said):
-    assert typed(gained(gains)) == said
+)  # fmt: skip
+def test_what_was_gained_is_said_of_each_who_has_it_the_most_first(gains, said):
+    assert told(in_languages(gains)) == said
+
+
+def test_what_is_but_a_lower_bound_is_called_so():
+    assert told({"in C": NINE}, HIGH, "at least ") == "at least 9.4 times as high in C"
 
 
 def test_the_strongest_difference_may_be_a_loss_but_has_to_be_told():
@@ -53,58 +63,49 @@ def gains(*medians: float | None) -> dict[int, Estimate | None]:
     }
 
 
-NOT_KNOWN = {}, {"C": gains(None, None)}, {"C": gains(1.5)}
-
-
 @pytest.mark.parametrize(
-    ("found", "title"),
+    ("found", "sizes"),
     [
-        (
-            {"Python": gains(1.3, 1.1), "C": gains(2.5, 1.0)},
-            "Faster: x1.30 (Python), x2.50 (C) at 1 bytes",
-        ),
-        # One of them may be alike, and a loss is not kept quiet.
-        (
-            {"Python": gains(1.4, 0.6), "C": gains(1.0, 1.0)},
-            "Faster: x0.60 (Python), no difference found (C) at 2 bytes",
-        ),
-        ({"C": gains(1.0, 1.0)}, "Faster: no difference found"),
-        (
-            {"C": {1: Estimate(2.0, 0.9, 3.0, 9), 2: Estimate(0.5, 0.4, 1.2, 9)}},
-            "Faster: no difference found",
-        ),
-        ({"C": gains(None, 2.0, 1.0)}, "Faster: x2.00 (C) at 2 bytes"),
+        ({"Python": gains(1.3, 1.1), "C": gains(2.5, 1.0)}, [1]),
+        ({"Python": gains(1.4, 0.6), "C": gains(1.0, 1.0)}, [1, 2]),
+        ({"C": gains(0.8, 1.0)}, [1]),
+        ({"C": gains(1.0, 1.04)}, []),
+        ({"C": {1: Estimate(2.0, 0.9, 3.0, 9), 2: Estimate(0.5, 0.4, 1.2, 9)}}, []),
+        ({"C": gains(None, 2.0, 1.0)}, [2]),
+        ({}, []),
     ],
 )
-def test_a_title_has_a_slot_for_where_the_most_was_gained_or_lost(found, title):
-    assert typed(fill("Faster: {most}", over_sizes(found))) == title
+def test_a_title_speaks_of_where_most_was_gained_and_a_loss_is_not_kept_quiet(found, sizes):
+    assert extremes(found) == sizes
 
 
-def test_a_title_has_a_slot_for_each_size_and_claims_nothing_where_that_is_not_known():
-    known = {"Python": gains(1.3, 1.1), "C": gains(2.5)}
-    said = [typed(fill("Faster: {2 bytes} at two", over_sizes(x))) for x in (known, *NOT_KNOWN)]
-    assert said == ["Faster: x1.10 (Python) at two"] + ["Faster"] * 3
+def test_a_title_is_folded_beside_units_and_is_followed_by_what_the_picture_is_of():
+    title = "so long that it has to be folded, which is done at 64 KiB"
+    picture = Picture(title, "what of", [], "", "where from")
+    assert len(title.removesuffix(" KiB")) == 53, "it would have room"
+    assert picture.name == f"{title}. what of"
+    figure = lay_out(picture, LIGHT)
+    y = {text.get_text(): text.get_position()[1] for text in figure.texts}
+    folded = title.replace(" 64 KiB", "\n64 KiB")
+    assert y[folded] > y["what of"] > y["where from"]
 
 
-def test_a_subtitle_stands_between_the_title_and_the_panels():
-    bare = Sheet(LIGHT, "What one learns", [(0.3, 1.0)], "where from")
-    sheet = Sheet(LIGHT, "What one learns", [(0.3, 1.0)], "where from", subtitle="what of")
-    assert sheet.title == "What one learns. what of"
-    assert bare.title == "What one learns"
-    y = {text.get_text(): text.get_position()[1] for text in sheet.figure.texts}
-    panel = sheet.axes(0, 0.2, 0.2).get_position()
-    assert y["What one learns"] > y["what of"] > panel.y1
-    assert sheet.height > bare.height
+def test_a_legend_has_what_has_no_room_for_its_name_as_it_is_filled():
+    picture = Picture("a", "", [], "", "", legend={"one": ("c", False), "other": ("c", True)})
+    for theme in (LIGHT, DARK):
+        texts = [(one.get_text(), one.get_color()) for one in lay_out(picture, theme).texts]
+        marks = [colour for words, colour in texts if words == "\N{BLACK SQUARE}"]
+        assert marks == [theme.colours["c"], theme.pale("c")]
 
 
 @pytest.mark.parametrize(
-    ("last", "fits"),
-    [("\ntwice (C)", "twice (C"), (" twice,\n\u2265 2", "\u2265")],
+    ("wanted", "places"),
+    [
+        ([5.0, 1.0], [5.0, 1.0]),  # where they are wanted
+        ([5.0, 5.0], [4.5, 5.5]),  # apart, around there
+        ([0.0, 0.2], [0.5, 1.5]),  # and inside
+        ([9.9, 9.8, 9.7], [9.5, 8.5, 7.5]),
+    ],
 )
-def test_a_title_is_not_folded_before_what_is_in_brackets_nor_behind_a_sign(last, fits):
-    folded = f"what is so long that it has to be folded,{last}"
-    title = folded.replace("\n", " ")
-    assert title[:50].endswith(fits), "here it would be folded otherwise"
-    sheet = Sheet(LIGHT, title, [(0.3, 1.0)], "where from")
-    assert folded in [text.get_text() for text in sheet.figure.texts]
-    assert sheet.title == title
+def test_names_at_the_ends_of_lines_do_not_lie_on_each_other(wanted, places):
+    assert spread([(place, 1.0) for place in wanted], 0, 10) == pytest.approx(places)

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a picture says: its figure, its words, its bytes."""
 
-import contextlib
 import dataclasses
 import functools
 import itertools
@@ -14,6 +13,8 @@ from msgspec.structs import replace
 
 from spead_tutorial.measure.records import Recording, Sample
 from spead_tutorial.results import plots
+from spead_tutorial.results.plots.picture import Line, Picture
+from spead_tutorial.results.plots.render import drawn
 from support.recordings import PICTURES
 
 #: Committed pictures of single runs, and of the means of what became of packets: without points.
@@ -21,7 +22,6 @@ WITHOUT_POINTS = {
     "tut-5-send-pipeline-timeline",
     "tut-5-packet-spacing",
     "tut-7-recv-power-lost",
-    "tut-17-recv-hot",
 }
 SVG = "{http://www.w3.org/2000/svg}"
 _TYPED = str.maketrans("\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}\N{THIN SPACE}", "x  ")
@@ -32,30 +32,34 @@ def typed(words: str) -> str:
     return words.translate(_TYPED)
 
 
-class _DrawnError(Exception):
-    """The figure is there, and is not written."""
-
-
 @dataclasses.dataclass
 class Drawing:
     """A picture that was drawn once, and what it says."""
 
+    picture: Picture
     figure: Any
-    title: str
-    description: str
     recording: Recording
     theme: plots.Theme
 
     @property
+    def title(self) -> str:
+        """What it is called."""
+        return self.picture.name
+
+    @property
     def words(self) -> str:
         """The description, as the SVG has it."""
-        return self.description.replace("\N{THIN SPACE}", "")
+        return self.picture.words
+
+    @property
+    def points(self) -> list[tuple[Line, list[float]]]:
+        """Its points, as data."""
+        return self.picture.points(self.figure)
 
     @functools.cached_property
     def svg(self) -> bytes:
         """The bytes of `plots.render`."""
-        drawn = self.figure, self.title, self.description
-        return plots.render(lambda *_: drawn, self.recording, self.theme)
+        return plots.render(lambda _: self.picture, self.recording, self.theme)
 
     @functools.cached_property
     def seen(self) -> list[str]:
@@ -73,16 +77,9 @@ def draw(
 ) -> Drawing:
     """Draw a picture of a recording, or of one with such changes, as `plots.render` does."""
     recording = dataclasses.replace(recording, **changes)
-    found: list[Any] = []
-
-    def keep(recording: Recording, theme: plots.Theme) -> Any:
-        found.extend(picture(recording, theme))
-        raise _DrawnError
-
-    with contextlib.suppress(_DrawnError):
-        plots.render(keep, recording, theme)
-    figure, title, description = found
-    return Drawing(figure, title, description, recording, theme)
+    shown = picture(recording)
+    with drawn(shown, theme) as figure:
+        return Drawing(shown, figure, recording, theme)
 
 
 @functools.cache
@@ -112,14 +109,14 @@ def _drawn_words(figure: Any) -> list[tuple[Any, Any]]:
 
 def check_that_words_can_be_read(figure: Any, smallest: float = 0) -> None:
     """None is smaller than so many points, all are inside, and none is on top of another."""
-    drawn = _drawn_words(figure)
-    assert len(drawn) > 10
-    assert [text for text, _ in drawn if text.get_fontsize() < smallest] == []
+    words = _drawn_words(figure)
+    assert len(words) > 10
+    assert [text for text, _ in words if text.get_fontsize() < smallest] == []
     whole = figure.bbox
-    for text, box in drawn:
+    for text, box in words:
         assert whole.x0 <= box.x0 <= box.x1 <= whole.x1, text
         assert whole.y0 <= box.y0 <= box.y1 <= whole.y1, text
-    for (one, box), (other, its) in itertools.combinations(drawn, 2):
+    for (one, box), (other, its) in itertools.combinations(words, 2):
         width = min(box.x1, its.x1) - max(box.x0, its.x0)
         height = min(box.y1, its.y1) - max(box.y0, its.y0)
         assert width <= 1 or height <= 2, (one.get_text(), other.get_text())

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from spead_tutorial.chapters.catalogue import LANGUAGES, MEASURED, find_chapter
 from spead_tutorial.measure.records import Received, Recording, Sample, Series, Split, Timeline
 from spead_tutorial.results import plots
+from spead_tutorial.results.plots.sweep import compared
 from support.records import HEADER, SAMPLE, make_spacing, receiving
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -98,16 +99,11 @@ def example(name: str) -> Recording:
 
 
 AFTER = plots.Sweep(
-    "Heaps used again: {8 KiB} at 8 KiB, {4 MiB} at 4 MiB",
-    (
-        (Series("ours", "python", TEN), "chapter 10, Python"),
-        (Series("ours", "c", TEN), "chapter 10, C"),
-        (Series("spead2", "python", TEN), "spead2, Python"),
-    ),
+    "Heaps used again make",
+    compared((EIGHT, ""), (TEN, "")),
+    ("chapter 8", "chapter 10"),
     "tut-10",
-    bare=BARE,
-    before=tuple((Series("ours", one, EIGHT), Series("ours", one, TEN)) for one in ("python", "c")),
-    gained="chapter 8",
+    limit=BARE,
 )
 
 
@@ -250,7 +246,6 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("ladder", plots.ladder, make_ladder()),
         (IN_CPP, plots.ladder, make_ladder(LANGUAGES)),
         ("sweep", AFTER, example("sweep")),
-        ("memory", plots.memory, make_memory()),
         ("causes", plots.causes, make_memory()),
         ("packets", plots.packet_sizes, make_packets()),
         ("loopback", plots.loopback, example("loopback")),
@@ -261,8 +256,9 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("ceiling", plots.ceiling, example("ceiling")),
         ("receiving", plots.receiving, example("receiving")),
         ("receivers", plots.receivers_ladder, make_lossless()),
-        ("loss", plots.loss, make_lossless()),
+        ("loss", plots.loss, example("loss")),
         ("lost", plots.lost, example("lost")),
+        ("hot", plots.hot, example("hot")),
     )
 }
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing"})

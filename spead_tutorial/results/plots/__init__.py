@@ -7,10 +7,8 @@ it, drawing raises `MissingError`.
 
 from spead_tutorial.results.plots.facts import caption
 from spead_tutorial.results.plots.ladder import ladder
-from spead_tutorial.results.plots.memory import causes, memory
+from spead_tutorial.results.plots.matrix import matrix
 from spead_tutorial.results.plots.packets import packet_sizes
-from spead_tutorial.results.plots.parts import lost, where
-from spead_tutorial.results.plots.pipeline import pipeline
 from spead_tutorial.results.plots.receiving import loss, receivers_ladder, receiving
 from spead_tutorial.results.plots.render import (
     Draw,
@@ -18,18 +16,21 @@ from spead_tutorial.results.plots.render import (
     Rendered,
     render,
     render_both,
+    render_made,
     require,
     save,
     save_for_site,
 )
-from spead_tutorial.results.plots.sweep import Sweep
+from spead_tutorial.results.plots.splits import hot, lost, where
+from spead_tutorial.results.plots.sweep import Compared, Sweep
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.results.plots.timeline import spacing, timeline
-from spead_tutorial.results.plots.ways import ceiling, loopback
+from spead_tutorial.results.plots.ways import causes, ceiling, loopback, pipeline
 
 __all__ = [
     "DARK",
     "LIGHT",
+    "Compared",
     "Draw",
     "MissingError",
     "Rendered",
@@ -38,17 +39,19 @@ __all__ = [
     "caption",
     "causes",
     "ceiling",
+    "hot",
     "ladder",
     "loopback",
     "loss",
     "lost",
-    "memory",
+    "matrix",
     "packet_sizes",
     "pipeline",
     "receivers_ladder",
     "receiving",
     "render",
     "render_both",
+    "render_made",
     "require",
     "save",
     "save_for_site",

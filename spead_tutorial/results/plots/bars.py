@@ -1,167 +1,194 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bars: of medians, with all samples and the interval on them, and of parts of a whole.
+"""Bars of medians with their intervals, in groups; and marks of gains on a scale of factors."""
 
-Their panels count inches down.
-"""
+import dataclasses
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
-
-from spead_tutorial.chapters.catalogue import MEASURED
-from spead_tutorial.results.plots.facts import Point, Value, rate
-from spead_tutorial.results.plots.render import Artist, Axes, Line, mark, say
-from spead_tutorial.results.plots.sheet import FAINT, count_down, write
-from spead_tutorial.results.plots.theme import HATCHES, MARKERS, NAMES, Theme
+from spead_tutorial.measure.stats import Estimate, differs
+from spead_tutorial.results.plots import facts
+from spead_tutorial.results.plots.picture import Axes, Line, Mark, Said
+from spead_tutorial.results.plots.sheet import LETTER, count_down, write
+from spead_tutorial.results.plots.theme import FAINT, MARKERS, NAMES, Theme
 from spead_tutorial.results.units import size, thousands
 
-#: Inches: from one group of bars to the next, of the label above it, from bar to bar.
-GROUP, LABEL, _PITCH = 0.68, 0.22, 0.2
-#: The colour of a part of a whole, as the theme has it, and its hatch.
-PartStyle: TypeAlias = tuple[str, str] | None
-_BAR = 0.175
+#: Inches: from bar to bar, of one, between groups, and of a line of a group's name.
+_PITCH, _BAR, _APART, _LINE = 0.185, 0.155, 0.08, 0.175
+#: Where the axis of a gain may have its marks.
+_GAINS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 
 
-def prepare(
-    axis: Axes,
-    inches: float,
-    most: float,
-    room: float,
-    marks: int,
-    label: str = "payload sent in MB/s",
-) -> None:
-    """Give a panel its scales: inches downwards, and from 0 to `most` with room for numbers."""
-    count_down(axis, inches)
-    axis.set_xlim(0, most * room or 1.0)
-    axis.locator_params(axis="x", nbins=marks)
-    axis.xaxis.set_major_formatter(lambda x, _: thousands(x))
-    axis.set_xlabel(label)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bar:
+    """A value, or what is said where there is none."""
+
+    line: Line
+    at: float
+    estimate: Estimate | None  # None where a sample failed, or nothing is known
+    said: str = "failed: no rate"  # instead of a value
+    least: str = ""  # what stands before a value that is but a lower bound
+    is_pale: bool = False  # one of many, of which another is spoken of
 
 
-def lanes(group: float) -> dict[str, float]:
-    """Return where the bar of each language is, in a group that begins at `group` inches."""
-    top = group + LABEL
-    return {language: top + (index + 0.5) * _PITCH for index, language in enumerate(MEASURED)}
+@dataclasses.dataclass(frozen=True, slots=True)
+class Group:
+    """A name, and bars."""
+
+    name: str
+    bars: Sequence[Bar]
+    note: str = ""
+    lanes: int = 0  # as many bars have room, if it has fewer
 
 
-def label_group(axis: Axes, y: float, title: str, note: str, theme: Theme) -> None:
-    """Name a group of bars above it: its title on the left, a remark on the right."""
-    # Grid lines must not run through the letters.
-    box = {"facecolor": theme.background, "edgecolor": "none", "pad": 1.0}
-    where: dict[str, Any] = {
-        "transform": axis.get_yaxis_transform(),
-        "va": "center",
-        "bbox": box,
-        "zorder": 4,
-    }
-    axis.text(0.008, y + LABEL / 2, title, **where)
-    axis.text(1, y + LABEL / 2, note, ha="right", fontsize=FAINT, color=theme.faint, **where)
-
-
-def line_of(row: str, language: str, point: Point) -> Line:
-    """Return what a page is told of a language's bar in a row."""
-    return Line(f"{row}, {NAMES[language]}", language, point.key)
-
-
-def draw_bar(
-    axis: Axes,
-    y: float,
-    point: Point,
-    language: str,
-    theme: Theme,
-    line: Line,
-    value: Value = rate,
-    text: Callable[[float], str] = thousands,
-    pale: bool = False,
-) -> None:
-    """Draw the bar of a point with its samples, its interval and its value."""
+def bar(
+    name: str, role: str, point: facts.Point, value: facts.Value = facts.rate, **more: Any
+) -> Bar:
+    """Return the bar of a point."""
     estimate = point.estimate(value)
-    if estimate is None:
-        cross: dict[str, Any] = {"marker": "x", "markersize": 6, "markeredgewidth": 1.8}
-        axis.plot([0], [y], color=theme.text, clip_on=False, **cross)
-        _write(axis, 0, y, "failed: no rate" if point.failed else "not known")
-        if point.failed:
-            say(axis, line.name, f"{size(point.samples[0].heap_size)} failed")
-        return
-    axis.barh(y, estimate.median, _BAR, **_filled(theme, language, pale))
-    mark(axis, estimate.median, y, line, point.samples[0].heap_size, estimate)
-    values = list(point.values(value).values())
-    # With a rim of the background's colour: to be seen on a bar and next to it.
-    stroke: dict[str, Any] = {"color": theme.text, "zorder": 3}
-    rim: dict[str, Any] = {"color": theme.background, "zorder": 2.5}
-    ends = [estimate.low, estimate.high]
-    axis.plot(ends, [y, y], linewidth=3, **rim)
-    axis.plot(ends, [y, y], linewidth=1.2, **stroke)
-    glyph: dict[str, Any] = {"linestyle": "", "marker": MARKERS[language], "markeredgewidth": 0}
-    axis.plot(values, [y] * len(values), markersize=4.8, **glyph, **rim)
-    axis.plot(values, [y] * len(values), markersize=3.2, **glyph, **stroke)
-    _write(axis, max(estimate.high, *values), y, text(estimate.median))
+    said = "failed: no rate" if point.failed else "not known"
+    if value is not facts.rate:
+        line = Line(name, role, unit=more.pop("unit"))
+    else:
+        line = Line(name, role, point.key)
+    return Bar(line, point.samples[0].heap_size, estimate, said, **more)
 
 
-def _write(axis: Axes, x: float, y: float, words: str) -> None:
-    write(axis, words, (x, y), (6, 0), va="center_baseline", zorder=4)
-
-
-def write_beside(axis: Axes, y: float, words: str, inches: float, **more: Any) -> None:
-    """Write in a column next to a panel: its middle is some inches from the panel's right end."""
-    place: dict[str, Any] = {"annotation_clip": False, "ha": "center", "va": "center"}
-    within = axis.get_yaxis_transform()
-    write(axis, words, (1, y), (72 * inches, 0), within, **place, **more)
-
-
-def draw_parts(
-    axis: Axes,
-    y: float,
-    height: float,
-    parts: Mapping[str, float],
-    line_styles: Mapping[str, PartStyle],
-    theme: Theme,
-    written: Callable[[str, float], str],
-    rims: bool = False,
-) -> None:
-    """Draw the parts of a whole as one bar; into each is `written` what there is room for."""
-    left = 0.0
-    for part, width in parts.items():
-        style = part_style(line_styles[part], theme)
-        axis.barh(y, width, height, left, **style)
-        if rims and line_styles[part]:
-            ends = [y - height / 2, y + height / 2]
-            axis.plot([left] * 2, ends, color=theme.background, linewidth=0.8)
-        if words := written(part, width):
-            box = {"facecolor": style["facecolor"], "edgecolor": "none", "pad": 0.8}
-            middle: dict[str, Any] = {"ha": "center", "va": "center_baseline", "bbox": box}
-            colour = theme.background
-            axis.text(left + width / 2, y, words, fontsize=FAINT, color=colour, **middle)
-        left += width
-
-
-def part_style(style: PartStyle, theme: Theme) -> dict[str, Any]:
-    """Return how a part is filled; a thread that does nothing is but an outline."""
-    if style is None:
-        return {"facecolor": "none", "edgecolor": theme.faint, "linewidth": 0.8}
-    colour, hatch = style
-    filled = {"facecolor": theme.colours[colour], "hatch": hatch, "edgecolor": theme.background}
-    return {**filled, "linewidth": 0}
-
-
-def part_legend(line_styles: Mapping[str, PartStyle], theme: Theme) -> list[Artist]:
-    """Return what says which part is which."""
-    from matplotlib.patches import Patch
-
-    return [Patch(label=part, **part_style(style, theme)) for part, style in line_styles.items()]
-
-
-def language_legend(theme: Theme) -> list[Artist]:
-    """Return what says which bars are of which language."""
-    from matplotlib.patches import Patch
-
+def by_language(
+    row: str, points: dict[str, facts.Point], value: facts.Value = facts.rate, **more: Any
+) -> list[Bar]:
+    """Return a bar for each language."""
     return [
-        Patch(label=NAMES[language], **_filled(theme, language, pale=False))
-        for language in MEASURED
+        bar(f"{row}, {NAMES[name]}", name, point, value, **more) for name, point in points.items()
     ]
 
 
-def _filled(theme: Theme, language: str, pale: bool) -> dict[str, Any]:
-    """Return how a bar is filled: a pale one is what the one below it is compared with."""
-    colour = theme.pale(language) if pale else theme.colours[language]
-    more = {"edgecolor": theme.background, "linewidth": 0}
-    return {"facecolor": colour, "hatch": HATCHES[language], **more}
+@dataclasses.dataclass(frozen=True, slots=True)
+class Bars:
+    """A panel of groups of bars; gains are marks at both sides of 1."""
+
+    name: str
+    label: str  # of the scale
+    groups: Sequence[Group]
+    most: float  # of the scale
+    text: Callable[[float], str] = thousands  # writes a value
+    scaled: float = 1.0  # by what values are divided on the scale
+    names: float = 2.1  # inches of the names of groups
+    is_first: bool = True  # of several with the same groups: it has their names
+    is_gain: bool = False
+    least: float = 0.0
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """Room for the names of groups, and for the values."""
+        return (self.names + 0.12) * self.is_first, 0.15
+
+    @property
+    def below(self) -> float:
+        """Room for the scale."""
+        return 0.55
+
+    @property
+    def height(self) -> float:
+        """Room for each group."""
+        return sum(map(self._inches, self.groups))
+
+    def _lines(self, group: Group) -> list[str]:
+        folded = textwrap.wrap(group.name, max(8, round(self.names / LETTER)))
+        return folded + [group.note] * bool(group.note)
+
+    def _inches(self, group: Group) -> float:
+        lanes = max(len(group.bars), group.lanes)
+        return max(_PITCH * lanes, _LINE * len(self._lines(group))) + _APART
+
+    def said(self) -> Iterator[Said]:
+        """Return the values, and what has none."""
+        for y, one in self._places():
+            if one.estimate is not None:
+                yield Mark(one.line, one.at, one.estimate, one.estimate.median, y)
+                if one.least:
+                    yield one.line.name, f"{size(one.at)} is a lower bound"
+            else:
+                yield one.line.name, f"{size(one.at)} {one.said.partition(':')[0]}"
+
+    def _places(self) -> Iterator[tuple[float, Bar]]:
+        top = 0.0
+        for group in self.groups:
+            inches = self._inches(group)
+            first = top + (inches - _PITCH * len(group.bars)) / 2
+            yield from ((first + (n + 0.5) * _PITCH, one) for n, one in enumerate(group.bars))
+            top += inches
+
+    def draw(self, axis: Axes, theme: Theme) -> None:
+        """Draw the scale, the names, and the bars with their values."""
+        count_down(axis, self.height)
+        self._scale(axis, theme)
+        if self.is_first:
+            self._name(axis, theme)
+        unnamed = dict(NAMES)  # a language is named at its first bar
+        for y, one in self._places():
+            # Of one language there is nothing to be told apart.
+            language = unnamed.pop(one.line.role, "") if self._has_languages else ""
+            if one.estimate is None:
+                axis.plot([self.least], [y], marker="x", color=theme.text, clip_on=False)
+                words = ", ".join(filter(None, (language, one.said)))
+                write(axis, words, (self.least, y), (8, 0), va="center_baseline")
+                continue
+            self._draw(axis, y, one, one.estimate, theme)
+            value = one.least + self.text(one.estimate.median)
+            words = ", ".join(filter(None, (language, value)))
+            colour = theme.text if self._is_told(one.estimate) else theme.faint
+            end = (one.estimate.high, y)
+            write(axis, words, end, (6, 0), va="center_baseline", color=colour, fontsize=FAINT)
+
+    @property
+    def _has_languages(self) -> bool:
+        return len({one.line.role for group in self.groups for one in group.bars} & {*NAMES}) > 1
+
+    def _is_told(self, estimate: Estimate) -> bool:
+        return not self.is_gain or differs(estimate)
+
+    def _scale(self, axis: Axes, theme: Theme) -> None:
+        if self.is_gain:
+            axis.set_xscale("log")
+            axis.set_xlim(self.least, self.most)
+            axis.set_xticks([x for x in _GAINS if self.least <= x <= self.most])
+            axis.set_xticks([], minor=True)
+            axis.axvline(1, color=theme.text, linewidth=1.2)
+        else:
+            axis.set_xlim(0, self.most or 1)
+            axis.locator_params(axis="x", nbins=4)
+            axis.axvline(0, color=theme.faint, linewidth=1.2)
+        axis.xaxis.set_major_formatter(
+            lambda x, _: f"{x / self.scaled:g}" if self.scaled > 1 or self.is_gain else thousands(x)
+        )
+        axis.set_xlabel(self.label)
+
+    def _name(self, axis: Axes, theme: Theme) -> None:
+        """Write on the left what the groups are."""
+        top = 0.0
+        for group in self.groups:
+            inches, lines = self._inches(group), self._lines(group)
+            for n, line in enumerate(lines):
+                is_note = bool(group.note) and n == len(lines) - 1
+                style = {"color": theme.faint, "fontsize": FAINT} if is_note else {}
+                y = top + inches / 2 + (n - (len(lines) - 1) / 2) * _LINE
+                place, shift = (0, y), (-72 * self.names, 0)
+                write(axis, line, place, shift, axis.get_yaxis_transform(), va="center", **style)
+            top += inches
+
+    def _draw(self, axis: Axes, y: float, one: Bar, estimate: Estimate, theme: Theme) -> None:
+        role = one.line.role
+        colour, ends = theme.colours[role], [estimate.low, estimate.high]
+        if not self.is_gain:
+            axis.barh(y, estimate.median, _BAR, color=theme.pale(role) if one.is_pale else colour)
+            axis.plot(ends, [y, y], color=theme.background, linewidth=4, zorder=2.5)
+            colour = theme.text
+        axis.plot(ends, [y, y], color=colour, linewidth=2, zorder=3)
+        if self.is_gain:
+            axis.plot([estimate.median], [y], color=colour, marker=MARKERS[role], markersize=7)
+
+
+def room(most: float, inches: float, letters: int) -> float:
+    """Return the end of a scale that has room for words behind a bar of the highest value."""
+    return most / max(0.3, 1 - (LETTER * letters + 0.1) / inches)

@@ -1,227 +1,212 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Curves over sizes: medians, all samples, intervals, gains, failures."""
+"""Curves: medians and their intervals over sizes, each line with its name at its end."""
 
 import dataclasses
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from spead_tutorial.measure.records import Series
 from spead_tutorial.measure.stats import Estimate
-from spead_tutorial.results.plots.facts import Point, Value, ends, rate
-from spead_tutorial.results.plots.render import Artist, Axes, Line, mark, say, where_on_x
-from spead_tutorial.results.plots.sheet import FAINT, name_panel, write
-from spead_tutorial.results.plots.theme import LineStyle, Theme, role_of
-from spead_tutorial.results.units import gigabits, megabytes, size, thousands
+from spead_tutorial.results.plots.facts import Point, Value, rate
+from spead_tutorial.results.plots.picture import SPEED, Axes, Line, Mark, Said, where_on_x
+from spead_tutorial.results.plots.sheet import LETTER, spread, write
+from spead_tutorial.results.plots.theme import FAINT, MARKERS, WIDTH, Theme
+from spead_tutorial.results.units import size, thousands
 
-#: What a panel of rates is called, what a caption says of its dots, and an axis of sizes;
-#: and the room at the sides of a panel.
-RATE = "payload sent, MB/s"
-SHOWN = "median of {rounds} rounds, dots: samples, band: {spread}"
-SIZE = "size of a heap"
-SIDES = (0.68, 0.52)
-_MOST_LABELS = 8
-#: Where the axis of a gain may have its marks, finest first.
-_GAINS = (
-    (0.5, 0.6, 0.7, 0.8, 0.9, 1, 1.1, 1.2, 1.4, 1.6, 1.8, 2),
-    (0.25, 0.5, 0.7, 1, 1.4, 2, 3, 4),
-    (0.1, 0.2, 0.5, 1, 2, 5, 10, 20),
-    (0.01, 0.1, 1, 10, 100, 1000),
-)
-_MOST_GAINS = 6
-_SHORTEST = (0.8, 1.25)
+#: What a caption says of the points.
+SHOWN = "median of {rounds} rounds, band: {spread}"
+#: Letters in a line of a name, points from line to line, and the room on the left in inches.
+_COLUMNS, _LEADING, _LEFT = 18, 15, 0.82
+_MOST_TICKS = 6
 
 
-def size_axis(
-    axis: Axes, sizes: Sequence[int], name: str | None, most_labels: int = _MOST_LABELS
-) -> None:
-    """Make x logarithmic, with marks at powers of two; without a name they have no labels."""
-    low, high = math.log2(min(sizes)), math.log2(max(sizes))
-    axis.set_xscale("log", base=2)
-    axis.set_xlim(2 ** (low - 0.35), 2 ** (high + 0.35))
+@dataclasses.dataclass(frozen=True, slots=True)
+class Scale:
+    """An axis: where on it something is, its marks, and its ends."""
+
+    name: str
+    place: Callable[[float], float]
+    ticks: Mapping[float, str]  # by where they are
+    ends: tuple[float, float]
+
+
+def sizes(found: Iterable[float], name: str = "size of a heap") -> Scale:
+    """Return a logarithmic axis with marks at powers of two."""
+    known = list(found)
+    low, high = math.log2(min(known)), math.log2(max(known))
     powers = range(math.ceil(low - 0.1), math.floor(high + 0.1) + 1) or [round(low)]
-    step = -(-len(powers) // most_labels)
-    axis.set_xticks([2.0**n for n in powers[::step]])
-    axis.set_xticks([2.0**n for n in powers], minor=True)
-    axis.xaxis.set_major_formatter(lambda x, _: _mark(x) if name else "")
-    axis.xaxis.set_minor_formatter(lambda x, _: "")
-    axis.grid()
-    axis.set_axisbelow(True)
-    if name:
-        axis.set_xlabel(name)
+    ticks = {float(n): _named(2**n) for n in powers[:: -(-len(powers) // _MOST_TICKS)]}
+    return Scale(name, math.log2, ticks, (low - 0.3, high + 0.15))
 
 
-def _mark(n: float) -> str:
-    """Name a mark of an axis of sizes, where 0.5 KiB is next to 1 KiB."""
+def steps(found: Iterable[int], name: str, write: Callable[[int], str] = str) -> Scale:
+    """Return an axis on which what there is stands in equal steps."""
+    order = sorted(set(found))
+    crowded = len(order) > _MOST_TICKS  # then every other one is lower
+    ticks = {float(n): "\n" * (n % 2 * crowded) + write(x) for n, x in enumerate(order)}
+    return Scale(name, lambda x: float(order.index(int(x))), ticks, (-0.4, len(order) - 0.8))
+
+
+def _named(n: float) -> str:
     return size(n) if n >= 1024 else f"{n / 1024:g} KiB"
 
 
-def rate_panel(
-    axis: Axes,
-    theme: Theme,
-    most: float,
-    lines: bool = False,
-    name: str = RATE,
-    first: bool = True,
-    last: bool = True,
-) -> None:
-    """Give a panel its scales of rates, to a little more than `most` MB/s, and room for `lines`."""
-    axis.set_ylim(0, most * 1.06 or 1)  # where all failed, most is 0
-    raised = 9.0 if lines else 0.0
-    axis.yaxis.set_major_formatter(lambda x, _: thousands(x))
-    axis.tick_params(axis="y", labelleft=first)
-    if last:
-        second: Any = axis.secondary_yaxis("right", functions=(gigabits, megabytes))
-        second.tick_params(labelsize=FAINT, colors=theme.faint, labelcolor=theme.faint)
-        second.spines["right"].set(color=theme.grid, visible=True)
-        faint: dict[str, Any] = {"fontsize": FAINT, "color": theme.faint, "va": "bottom"}
-        write(axis, "Gb/s", (1, 1), (4.0, 7.0 + raised), "axes fraction", **faint)
-    name_panel(axis, name, raised)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Curve:
+    """A line: its values, and what is written at its end."""
+
+    line: Line
+    label: str
+    estimates: Mapping[float, Estimate | None]  # None where a sample failed
+    failed: Mapping[float, str] = dataclasses.field(default_factory=dict)  # which, in words
+    is_before: bool = False  # what another is compared with: hollow, and broken
+    is_hidden: bool = False  # what a picture leaves the frame for
 
 
-def draw_curve(
-    axis: Axes,
-    points: Mapping[int, Point],
-    style: LineStyle,
-    theme: Theme,
-    value: Value = rate,
-    line: Line | None = None,
-    positions: Mapping[int, float] | None = None,
-) -> None:
-    """Draw a series, at `positions` on x or by size; without a median, it is broken."""
-    positions = positions or {x: float(x) for x in points}
-    for x, point in points.items():
-        values = list(point.values(value).values())
-        draw_dots(axis, [positions[x]] * len(values), values, style)
-    estimates = {x: point.estimate(value) for x, point in points.items()}
-    _draw_estimates(axis, estimates, style, theme, line, positions)
-    for x, point in points.items():
-        if line is not None and point.failed:
-            at = where_on_x(dataclasses.asdict(line), x)
-            say(axis, line.name, f"{at} failed ({point.failed} of {len(point.samples)})")
-
-
-def draw_lines(
-    axis: Axes,
-    found: Mapping[Series, Mapping[int, Point]],
-    names: Mapping[Series, str],
-    line_styles: Mapping[Series, LineStyle],
-    theme: Theme,
-) -> None:
-    """Draw lines over the size of heaps, what the picture is about on top, and what failed."""
-    for series in reversed(list(line_styles)):
-        key = next(iter(found[series].values())).key
-        line = Line(names[series], role_of(series), key=key)
-        draw_curve(axis, found[series], line_styles[series], theme, line=line)
-    draw_failures(axis, found, line_styles)
-
-
-def draw_dots(axis: Axes, xs: Sequence[float], ys: Sequence[float], style: LineStyle) -> None:
-    """Draw a small pale mark for each sample."""
-    pale: dict[str, Any] = {"color": style.colour, "markeredgewidth": 0, "alpha": 0.35}
-    axis.plot(xs, ys, linestyle="", marker=style.marker, markersize=3, **pale)
-
-
-def _draw_estimates(
-    axis: Axes,
-    estimates: Mapping[int, Estimate | None],
-    style: LineStyle,
-    theme: Theme,
-    line: Line | None,
-    positions: Mapping[int, float],
-) -> None:
-    """Draw a line of medians and a band of their intervals."""
-    xs = [positions[x] for x in estimates]
-    nothing = Estimate(math.nan, math.nan, math.nan, 0)
-    known = [estimate or nothing for estimate in estimates.values()]
-    low, middle, high = (
-        [getattr(estimate, end) for estimate in known] for end in ("low", "median", "high")
-    )
-    axis.fill_between(xs, low, high, color=style.colour, alpha=0.2, linewidth=0)
-    axis.plot(xs, middle, zorder=3, **style.line(theme))
-    for x, estimate in estimates.items():
-        if line is not None and estimate is not None:
-            mark(axis, positions[x], estimate.median, line, x, estimate)
-
-
-def draw_failures(
-    axis: Axes,
-    found: Mapping[Series, Mapping[int, Point]],
-    line_styles: Mapping[Series, LineStyle],
-    positions: Mapping[int, float] | None = None,
-) -> None:
-    """Draw a cross for each point of a line that failed, at the bottom of a panel, and say so."""
-    from matplotlib.transforms import ScaledTranslation
-
-    failed: dict[float, list[LineStyle]] = {}
-    for series, style in line_styles.items():
-        for n, point in found[series].items():
-            if point.failed:
-                failed.setdefault(positions[n] if positions else n, []).append(style)
-    for x, crosses in failed.items():
-        for level, style in enumerate(crosses):
-            up = ScaledTranslation(0, (6 + 10 * level) / 72, axis.figure.dpi_scale_trans)
-            cross: dict[str, Any] = {"marker": "x", "markersize": 7, "markeredgewidth": 2}
-            within = axis.get_xaxis_transform() + up
-            axis.plot([x], [0], transform=within, color=style.colour, zorder=5, **cross)
-        above: dict[str, Any] = {"rotation": 90, "ha": "center", "va": "bottom", "zorder": 5}
-        shift = (0, 4 + 10 * len(crosses))
-        write(axis, "failed", (x, 0), shift, axis.get_xaxis_transform(), **above)
-
-
-def gain_panel(
-    axis: Axes,
-    gains: Sequence[tuple[Mapping[int, Estimate | None], LineStyle, Line | None]],
-    theme: Theme,
+def curve(
     name: str,
-    scaled: Iterable[Mapping[int, Estimate | None]] = (),
-    most_marks: int = _MOST_GAINS,
-) -> None:
-    """Draw how many times as fast something became, on a scale with room for all of `scaled`."""
-    known = [
-        estimate
-        for some in [*scaled, *(drawn for drawn, _, _ in gains)]
-        for estimate in some.values()
-    ]
-    axis.set_yscale("log")
-    scale_gains(axis.yaxis, ends(known), most_marks=most_marks)
-    axis.axhline(1, color=theme.text, linewidth=1.2, zorder=2)
-    for estimates, style, line in gains:
-        _draw_estimates(axis, estimates, style, theme, line, {x: float(x) for x in estimates})
-    name_panel(axis, name)
+    label: str,
+    role: str,
+    points: Mapping[int, Point],
+    *,
+    value: Value = rate,
+    over: str = "",
+    unit: str = SPEED,
+    is_before: bool = False,
+    is_hidden: bool = False,
+) -> Curve:
+    """Return the curve of a series."""
+    key = () if over else next(iter(points.values())).key
+    estimates = {float(x): point.estimate(value) for x, point in points.items()}
+    failed = {
+        float(x): f"failed ({point.failed} of {len(point.samples)})"
+        for x, point in points.items()
+        if point.failed
+    }
+    return Curve(Line(name, role, key, unit, over), label, estimates, failed, is_before, is_hidden)
 
 
-def scale_gains(
-    along: Any, within: Sequence[float], margin: float = 1.08, most_marks: int = _MOST_GAINS
-) -> None:
-    """Give a logarithmic axis of gains ends and marks; never so short that noise looks large."""
-    low, high = min([_SHORTEST[0], *within]) / margin, max([_SHORTEST[1], *within]) * margin
-    for marks in _GAINS:
-        inside = [x for x in marks if low <= x <= high]
-        if marks[0] <= low * margin and high <= marks[-1] * margin and len(inside) <= most_marks:
-            break
-    along.axes.set(**{f"{along.axis_name}lim": (low, high)})
-    along.set_ticks(inside)
-    along.set_ticks([], minor=True)
-    along.set_major_formatter(lambda x, _: f"\N{MULTIPLICATION SIGN}{x:g}")
+@dataclasses.dataclass(frozen=True, slots=True)
+class Curves:
+    """A panel of at most three lines."""
+
+    name: str
+    curves: Sequence[Curve]
+    scale: Scale
+    most: float  # the highest value of the axis
+    height: float = 1.8
+    least: float = 0.0
+    is_last: bool = True  # whether the scale has its names
+    uprights: Mapping[float, str] = dataclasses.field(default_factory=dict)  # what begins where
+    written: float = 0.78  # at which share of the height that is
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """Room for the numbers of the scale, and for the names of the lines."""
+        longest = max(len(line) for one in self.curves for line in _lines(one.label))
+        return _LEFT, 0.3 + LETTER * longest
+
+    @property
+    def below(self) -> float:
+        """Room for the sizes."""
+        return 0.55 if self.is_last else 0.05
+
+    def said(self) -> Iterator[Said]:
+        """Return the points of the lines that are drawn, and what failed."""
+        for one in self.curves:
+            if one.is_hidden:
+                continue
+            for at, estimate in one.estimates.items():
+                if estimate is not None:
+                    x = self.scale.place(at)
+                    yield Mark(one.line, at, estimate, x, estimate.median)
+                if at in one.failed:
+                    yield one.line.name, f"{where_on_x(one.line.over, at)} {one.failed[at]}"
+
+    def draw(self, axis: Axes, theme: Theme) -> None:
+        """Draw the scales, the lines with what is compared behind, and their names."""
+        axis.set(xlim=self.scale.ends, ylim=(self.least, self.most * 1.05 or 1))
+        for below in (False, True):
+            ticks = {
+                x: name for x, name in self.scale.ticks.items() if name.startswith("\n") == below
+            }
+            names = [name.strip() for name in ticks.values()]
+            axis.set_xticks(list(ticks), names, minor=below)
+        axis.tick_params(axis="x", which="minor", pad=16, length=0, labelsize=FAINT)
+        axis.tick_params(axis="x", labelbottom=self.is_last)
+        axis.set_xlabel(self.scale.name if self.is_last else "")
+        axis.yaxis.set_major_formatter(lambda y, _: thousands(y) if y == round(y) else f"{y:g}")
+        axis.locator_params(axis="y", nbins=5)
+        axis.grid()
+        axis.set_axisbelow(True)
+        for x, words in self.uprights.items():
+            axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
+            place, within = (x, self.written), axis.get_xaxis_transform()
+            write(axis, words, place, (4, -3), within, va="top", fontsize=FAINT, color=theme.faint)
+        shown = [one for one in self.curves if not one.is_hidden]
+        for one in reversed(shown):
+            self._draw(axis, one, theme)
+        self._name(axis, shown, theme)
+
+    def _draw(self, axis: Axes, one: Curve, theme: Theme) -> None:
+        colour, place = theme.colours[one.line.role], self.scale.place
+        xs = [place(at) for at in one.estimates]
+        nothing = Estimate(math.nan, math.nan, math.nan, 0)
+        known = [estimate or nothing for estimate in one.estimates.values()]
+        low, middle, high = (
+            [getattr(estimate, end) for estimate in known] for end in ("low", "median", "high")
+        )
+        axis.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
+        axis.plot(xs, middle, zorder=3, **_look(one, theme))
+        for at in one.failed:
+            cross: dict[str, Any] = {"marker": "x", "markersize": 7, "markeredgewidth": 2}
+            axis.plot([place(at)], [self.least], color=colour, clip_on=False, **cross)
+            write(axis, "failed", (place(at), self.least), (0, 6), rotation=90, ha="center")
+
+    def _name(self, axis: Axes, shown: Sequence[Curve], theme: Theme) -> None:
+        """Write the names at the ends of lines: on the right, or where a line ends before."""
+        left, right = self.scale.ends
+        inch = (right - left) / (WIDTH - sum(self.sides))
+        high = (self.most * 1.05 - self.least) / self.height
+        outside = []
+        for one in shown:
+            known = [(at, found.median) for at, found in one.estimates.items() if found is not None]
+            at, y = known[-1] if known else (max(one.estimates), self.least)
+            x, label = self.scale.place(at), _lines(one.label)
+            if x + inch * (LETTER * max(map(len, label)) + 0.15) < right:
+                self._write(axis, one, x + 0.1 * inch, y, theme)
+            else:
+                outside.append((one, x, y, _LEADING / 72 * high * len(label)))
+        wanted = [(y, room) for _, _, y, room in outside]
+        places = spread(wanted, self.least - 0.1 * high, self.most * 1.05 + 0.1 * high)
+        corner = right + inch / 6
+        for (one, x, y, _), place in zip(outside, places, strict=True):
+            style: dict[str, Any] = {"linewidth": 0.8, "clip_on": False, "zorder": 2}
+            axis.plot([x, corner], [y, place], color=theme.colours[one.line.role], **style)
+            self._write(axis, one, corner, place, theme)
+
+    def _write(self, axis: Axes, one: Curve, x: float, y: float, theme: Theme) -> None:
+        style: dict[str, Any] = {"va": "center", "linespacing": 1.1}
+        words, colour = "\n".join(_lines(one.label)), theme.colours[one.line.role]
+        write(axis, words, (x, y), (3, 0), color=colour, **style)
 
 
-def curve_legend(
-    labels: Mapping[Series, str], line_styles: Mapping[Series, LineStyle], theme: Theme
-) -> list[Artist]:
-    """Return what says which line is which."""
-    from matplotlib.lines import Line2D
-
-    return [
-        Line2D([], [], label=labels[series], **style.line(theme))
-        for series, style in line_styles.items()
-    ]
+def _lines(label: str) -> list[str]:
+    return textwrap.wrap(label, _COLUMNS) or [""]
 
 
-def name_line(axis: Axes, x: float, words: str, theme: Theme) -> None:
-    """Draw an upright line that is no data, and say at its top what it is."""
-    axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
-    if words:
-        above: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": FAINT}
-        within = axis.get_xaxis_transform()
-        write(axis, words, (x, 1), (0, 1), within, color=theme.faint, **above)
+def _look(one: Curve, theme: Theme) -> dict[str, Any]:
+    """Return how a line is drawn: also without colours, what was before and the limit differ."""
+    role, colour = one.line.role, theme.colours[one.line.role]
+    dashes = (0.0, (1.0, 1.4)) if role == "limit" else (0.0, (4.0, 2.0) if one.is_before else ())
+    return {
+        "color": colour,
+        "linestyle": dashes,
+        "linewidth": 1.6 if one.is_before or role == "limit" else 2.4,
+        "marker": MARKERS[role],
+        "markersize": 5.5 if role != "limit" else 4.0,
+        "markeredgewidth": 1.3,
+        "markeredgecolor": colour,
+        "markerfacecolor": theme.background if one.is_before else colour,
+    }

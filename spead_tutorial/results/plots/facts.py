@@ -4,17 +4,17 @@
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from spead_tutorial._shown import shown_lines
 from spead_tutorial.measure import search, stats
-from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Series, joined, words_of
+from spead_tutorial.measure.records import OURS, Recording, Sample, Series, joined, words_of
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs
 from spead_tutorial.results.plots.theme import NAMES
-from spead_tutorial.results.units import size, times
 
 _Place = TypeVar("_Place")
+_Value = TypeVar("_Value")
 Value = Callable[[Sample], float | None]
 
 
@@ -48,15 +48,15 @@ class Point:
         searched = ["searched"] * search.is_search(first)
         return (*dataclasses.astuple(first.series), str(first.packet_size), *searched)
 
-    def values(self, value: Value = rate) -> dict[tuple[int, int], float]:
-        """Return what they have, by machine and round; those that failed have nothing."""
-        values_by_round: dict[tuple[int, int], float] = {}
+    def values(self, value: Value = rate) -> dict[int, float]:
+        """Return what they have, by round; those that failed have nothing."""
+        values_by_round: dict[int, float] = {}
         for sample in self.samples:
-            x, key = value(sample), (sample.source, sample.round)
-            if key in values_by_round and x is not None:
+            x = value(sample)
+            if sample.round in values_by_round and x is not None:
                 raise ValueError(f"the recording has several samples of {sample.case} in a round")
             if x is not None:
-                values_by_round[key] = x
+                values_by_round[sample.round] = x
         return values_by_round
 
     @property
@@ -141,6 +141,11 @@ def is_bare(series: Series) -> bool:
     return series.implementation == "ceiling"
 
 
+def is_sender(series: Series) -> bool:
+    """Return whether a loop sends, so that `bare_name` knows it."""
+    return series.program == "ceiling"
+
+
 def bare_name(variant: str) -> str:
     """Say who sends in a loop and what is done with the bytes, as a record names what it is not."""
     words = words_of(variant)
@@ -152,25 +157,54 @@ def bare_name(variant: str) -> str:
     return joined(*(streams or threads), fill + work, *pages)
 
 
-# ---- The title: written by people, with slots for what a record says ----
+# ---- Titles: sentences of what a record says ----
 
-NO_DIFFERENCE = "no difference found"
+#: What is said where no interval leaves out 1.
+NO_DIFFERENCE = "no difference that can be told"
+#: A gain that a title speaks of is at least so large, and a loss too.
+_TOLD = 0.05
+#: What more than before is called, less, and so many times as much.
+FAST, HIGH = ("faster", "slower", "as fast"), ("higher", "lower", "as high")
 
 
-def gain_text(gain: Estimate) -> str:
-    """Say how many times as fast something became."""
-    return times(gain.median) if differs(gain) else NO_DIFFERENCE
+def in_languages(found: Mapping[str, _Value]) -> dict[str, _Value]:
+    """Return what languages have by what a sentence says of them."""
+    return {f"in {NAMES[language]}": one for language, one in found.items()}
 
 
-def gained(gains: Mapping[str, Estimate | None]) -> str:
-    """Say how many times as fast something became, and whose gain that is."""
-    owners: dict[str, list[str]] = {}
-    for owner, gain in gains.items():
-        if gain is not None:
-            owners.setdefault(gain_text(gain), []).append(NAMES.get(owner, owner))
-    if owners.keys() <= {NO_DIFFERENCE}:
-        return NO_DIFFERENCE if owners else "not known"
-    return ", ".join(f"{words} ({', '.join(names)})" for words, names in owners.items())
+def told(
+    gains: Mapping[str, Estimate | None], words: tuple[str, str, str] = FAST, least: str = ""
+) -> str:
+    """Say how many times as fast something became, and where: what changed most first.
+
+    Of what is alike nothing is said, unless all is.
+    """
+    known = {where: gain for where, gain in gains.items() if gain is not None and differs(gain)}
+    found: dict[tuple[str, str], list[str]] = {}
+    for where, gain in sorted(known.items(), key=lambda one: -abs(math.log(one[1].median))):
+        found.setdefault(_faster(gain.median, words), []).append(where)
+    said, last = [], ""
+    for (amount, what), places in found.items():
+        of = _joined(places)
+        said.append(f"{amount} {of}" if what == last else f"{least}{amount} {what} {of}")
+        last = what
+    return ", ".join(said)
+
+
+def _faster(gain: float, words: tuple[str, str, str]) -> tuple[str, str]:
+    more, less, times = words
+    if gain < 1:
+        return f"{100 * (1 - gain):.0f} %", less
+    if gain < 1.95:
+        return f"{100 * (gain - 1):.0f} %", more
+    return ("twice" if gain < 2.05 else f"{gain:.2g} times"), times
+
+
+def _joined(places: Sequence[str]) -> str:
+    """Join "in Python" and "in C" to "in Python and C"."""
+    first, *others = places
+    preposition = first.partition(" ")[0] + " "
+    return " and ".join([first, *(one.removeprefix(preposition) for one in others)])
 
 
 def strongest(gains: Mapping[_Place, Mapping[str, Estimate | None]]) -> _Place:
@@ -183,72 +217,44 @@ def strongest(gains: Mapping[_Place, Mapping[str, Estimate | None]]) -> _Place:
     return max(reversed(list(gains)), key=difference)
 
 
-def over_sizes(
-    gains: Mapping[str, Mapping[int, Estimate | None]],
-    words: Callable[[Mapping[str, Estimate | None]], str] = gained,
-) -> dict[str, str]:
-    """Return what fills the slots of a title, of gains by whose they are and by size."""
-    sizes = sorted({x for by_size in gains.values() for x in by_size})
-    at = {x: {name: by_size.get(x) for name, by_size in gains.items()} for x in sizes}
-    slots = {size(x): words(at[x]) for x in sizes if any(at[x].values())}
-    if slots:
-        x = strongest(at)
-        most = gained(at[x])
-        slots["most"] = most if most == NO_DIFFERENCE else f"{most} at {size(x)}"
-    return slots
-
-
-def fill(title: str, slots: Mapping[str, str]) -> str:
-    """Fill the slots of a title; where one is not known, only what is before the colon is left."""
-    try:
-        return title.format_map(slots)
-    except KeyError:
-        return title.partition(":")[0]
+def extremes(gains: Mapping[str, Mapping[int, Estimate | None]]) -> list[int]:
+    """Return the size at which most was gained, and that at which most was lost, if any."""
+    known = [
+        (gain.median, x)
+        for by_size in gains.values()
+        for x, gain in by_size.items()
+        if gain is not None and differs(gain) and abs(gain.median - 1) >= _TOLD
+    ]
+    ends = [max(known), min(known)] if known else []
+    return list(dict.fromkeys(x for n, (gain, x) in enumerate(ends) if (gain < 1) is bool(n)))
 
 
 # ---- The foot: where the numbers come from ----
 
-_BARS = "median of {rounds} rounds, dots: samples, line: {spread}"
+_BARS = "median of {rounds} rounds, line: {spread}"
 _PEER = "spead2"
 _COMMAND = "make figures"
 
 
 def caption(recording: Recording, shown: str = _BARS, of: Collection[Series] | None = None) -> str:
     """Say where the numbers of a recording come from: what a picture shows, a gap, and the rest."""
-
-    def each(write: Callable[[Header], str | None]) -> list[str]:
-        return _distinct(filter(None, map(write, recording.headers)))
-
+    header = recording.header
+    machine, lab, versions = header.machine, header.lab, header.versions
     has_peer = any(sample.implementation.startswith(_PEER) for sample in recording.samples)
     rest = [
-        *each(lambda header: f"Linux {header.machine.get('kernel')}"),
-        f"sent to: {_destinations(recording)}{_exceptions(recording)}",
-        *each(lambda header: f"governor {header.machine.get('governor') or 'unknown'}"),
-        *each(_software),
-        *(each(_peer) if has_peer else []),
-        *each(lambda header: header.versions.get("compiler") or "unknown compiler"),
-        *each(lambda header: f"revision {header.revision}" if header.revision else None),
-        recording.header.time[:10],
-        f"drawn by: {recording.header.settings.get('drawn_by') or _COMMAND}",
+        f"Linux {machine.get('kernel')}",
+        f"sent to: {lab.get('kind')}, MTU {lab.get('mtu')}{_exceptions(recording)}",
+        f"governor {machine.get('governor') or 'unknown'}",
+        f"Python {versions.get('python')}, NumPy {versions.get('numpy')}",
+        *([f"{_PEER} {versions[_PEER]}"] if has_peer and versions.get(_PEER) else []),
+        versions.get("compiler") or "unknown compiler",
+        *([f"revision {header.revision}"] if header.revision else []),
+        header.time[:10],
+        f"drawn by: {header.settings.get('drawn_by') or _COMMAND}",
     ]
-    first = [*_machines(recording), *_rounds(recording, shown, of)]
+    first = [_machine(machine), *_rounds(recording, shown, of)]
     both = (" \N{MIDDLE DOT} ".join(parts) for parts in (first, rest))
     return shown_lines(" \N{MIDDLE DOT}\n\n".join(both))
-
-
-def _distinct(texts: Iterable[str]) -> list[str]:
-    """Join what differs from machine to machine."""
-    return [", ".join(distinct)] if (distinct := list(dict.fromkeys(texts))) else []
-
-
-def _machines(recording: Recording) -> list[str]:
-    """Name the machines: different ones have different facts, whatever their load was."""
-    different: list[dict[str, object]] = []
-    for header in recording.headers:
-        facts = {key: value for key, value in header.machine.items() if key != "load"}
-        different += [facts] * (facts not in different)
-    count = [f"{len(different)} machines"] if len(different) > 1 else []
-    return count + _distinct(map(_machine, different))
 
 
 def _machine(facts: dict[str, object]) -> str:
@@ -257,22 +263,9 @@ def _machine(facts: dict[str, object]) -> str:
     return cores + (f" ({virtual})" if virtual not in (None, "none") else "")
 
 
-def _software(header: Header) -> str:
-    return f"Python {header.versions.get('python')}, NumPy {header.versions.get('numpy')}"
-
-
-def _peer(header: Header) -> str | None:
-    return (version := header.versions.get(_PEER)) and f"{_PEER} {version}"
-
-
-def _destinations(recording: Recording) -> str:
-    labs = (header.lab for header in recording.headers)
-    return " or ".join(dict.fromkeys(f"{lab.get('kind')}, MTU {lab.get('mtu')}" for lab in labs))
-
-
 def _exceptions(recording: Recording) -> str:
     """Name the chapters that sent to loopback, or there too, though there was a lab."""
-    if all(header.lab.get("kind") == "loopback" for header in recording.headers):
+    if recording.header.lab.get("kind") == "loopback":
         return ""  # that is what has been said
     kinds: dict[int, set[bool]] = {}
     for sample in recording.samples:

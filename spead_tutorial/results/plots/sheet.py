@@ -1,112 +1,87 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where things are on a picture, in inches: all are of one width, and grow downwards."""
 
-import dataclasses
+import itertools
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spead_tutorial.results.plots.render import Artist, Axes, Drawn, Figure, in_words
-from spead_tutorial.results.plots.theme import WIDTH, Theme
+from spead_tutorial.results.plots.picture import Axes, Figure, Panel, Picture
+from spead_tutorial.results.plots.theme import FAINT, WIDTH, Theme
 
-#: Size in points of what is not the most important.
-FAINT = 9
-_MARGIN = 0.12
-_TITLE, _SUBTITLE, _LEGEND, _LINE = 0.26, 0.2, 0.23, 0.155
-_GAP = 0.06
-#: Letters in a line.
-_TITLE_COLUMNS, _SUBTITLE_COLUMNS, _FOOT_COLUMNS = 50, 68, 84
+_MARGIN, _GAP = 0.12, 0.3
+#: Inches of a line of the title, of the subtitle, of the legend and of the foot.
+_TITLE, _SUBTITLE, _LEGEND, _LINE = 0.27, 0.22, 0.28, 0.17
+#: Inches above a row of panels, of which their names have a part.
+_ABOVE, _UNNAMED = 0.42, 0.14
+#: Letters in a line, and inches of one.
+_TITLE_COLUMNS, _SUBTITLE_COLUMNS, _FOOT_COLUMNS = 54, 74, 84
+LETTER = 0.092
 
 #: Between the parts of a foot.
 _DOT = " \N{MIDDLE DOT} "
 
-#: Inches of room above a row of panels, and their height.
-Span = tuple[float, float]
+
+def lay_out(picture: Picture, theme: Theme) -> Figure:
+    """Draw a picture: its title, its panels, and its foot."""
+    import matplotlib.figure
+
+    heads = [
+        (_folded(title, _TITLE_COLUMNS), _folded(below, _SUBTITLE_COLUMNS))
+        for title, below in ((picture.title, picture.subtitle), picture.beside)
+    ]
+    lines, below_title = heads[0]
+    top = _MARGIN + max(_TITLE * len(one) + _SUBTITLE * len(other) for one, other in heads)
+    legend_at, top = top + 0.08, top + _LEGEND * bool(picture.legend)
+    tops = []
+    for row in picture.rows:
+        top += _ABOVE if any(panel.name for panel in row) else _UNNAMED
+        tops.append(top)
+        top += max(panel.height + panel.below for panel in row)
+    foot = _shown(picture.caption, _FOOT_COLUMNS)
+    height = round(top + _LINE * (foot.count("\n") + 1) + 1.5 * _MARGIN, 2)  # whole pixels
+    figure: Figure = matplotlib.figure.Figure(figsize=(WIDTH, height))
+    for row, at in zip(picture.rows, tops, strict=True):
+        for panel, (left, width) in zip(row, _places(row), strict=True):
+            bottom = 1 - (at + panel.height) / height
+            place = (left / WIDTH, bottom, width / WIDTH, panel.height / height)
+            axis = figure.add_axes(place)
+            panel.draw(axis, theme)
+            write(axis, panel.name, (0, 1), (0, 6), "axes fraction", va="bottom", weight="bold")
+
+    def text(x: float, y: float, words: str, **more: Any) -> Any:
+        return figure.text(x / WIDTH, 1 - y / height, words, linespacing=1.25, **more)
+
+    faint: dict[str, Any] = {"color": theme.faint}
+    text(_MARGIN, _MARGIN, "\n".join(lines), fontsize=14, weight="bold", va="top")
+    text(_MARGIN, _MARGIN + _TITLE * len(lines), "\n".join(below_title), va="top", **faint)
+    text(_MARGIN, height - _MARGIN / 2, foot, fontsize=FAINT, va="bottom", **faint)
+    x = _MARGIN
+    for name, fill in picture.legend.items():
+        text(x, legend_at, "\N{BLACK SQUARE}", va="top", color=theme.filled(*fill))
+        text(x + 0.17, legend_at, name, va="top")
+        x += 0.42 + LETTER * len(name)
+    if picture.across:
+        look: dict[str, Any] = {"fontsize": 26, "alpha": 0.25, "rotation": 25}
+        figure.text(0.5, 0.5, picture.across, ha="center", va="center", **look)
+    return figure
 
 
-class Sheet:
-    """A figure with a title, a subtitle, a legend, rows of panels and a caption."""
-
-    def __init__(
-        self,
-        theme: Theme,
-        title: str,
-        rows: Sequence[Span],
-        foot: str,
-        *,
-        subtitle: str = "",
-        legend: Sequence[Artist] = (),
-        columns: int = 2,
-        below: float = 0.55,
-        beside: tuple[str, str] = ("", ""),  # title and subtitle of what has the same frame
-    ) -> None:
-        import matplotlib.figure
-
-        self.theme = theme
-        self.title = ". ".join(filter(None, (title, subtitle)))
-        self._caption = " ".join(foot.split())
-        heads = [
-            (_folded(heading, _TITLE_COLUMNS), textwrap.wrap(below, _SUBTITLE_COLUMNS))
-            for heading, below in ((title, subtitle), beside)
-        ]
-        lines, below_title = heads[0]
-        foot = _shown(foot, _FOOT_COLUMNS)
-        subheading = _MARGIN + _TITLE * len(lines)
-        heading = max(
-            _MARGIN + _TITLE * len(folded) + _SUBTITLE * len(below) + _GAP * bool(below)
-            for folded, below in heads
-        )
-        top = heading + _LEGEND * -(-len(legend) // columns)
-        foot_height = _LINE * (foot.count("\n") + 1) + _MARGIN
-        self.height = round(top + sum(map(sum, rows)) + below + foot_height, 2)  # whole pixels
-        self.figure: Figure = matplotlib.figure.Figure(figsize=(WIDTH, self.height))
-        self._tops: list[Span] = []
-        for above, height in rows:
-            self._tops.append((top + above, height))
-            top += above + height
-        self.text(_MARGIN, _MARGIN, "\n".join(lines), fontsize=13, weight="bold", va="top")
-        self.text(_MARGIN, subheading, "\n".join(below_title), color=theme.faint, va="top")
-        bottom = self.height - _MARGIN / 2
-        self.text(_MARGIN, bottom, foot, fontsize=FAINT, color=theme.faint, va="bottom")
-        if legend:
-            self.legend(legend, _MARGIN, heading, columns)
-
-    def drawn(self, what: str, last_first: bool = False) -> Drawn:
-        """Return the figure, its title, and its words: what it shows, with values, and of what."""
-        words = (what, in_words(self.figure, last_first), self._caption)
-        return self.figure, self.title, " ".join(filter(None, words))
-
-    def axes(self, row: int, left: float, right: float) -> Axes:
-        """Add a panel to a row: `left` and `right` are inches from the picture's sides."""
-        top, height = self._tops[row]
-        bottom = 1 - (top + height) / self.height
-        width = (WIDTH - left - right) / WIDTH
-        return self.figure.add_axes((left / WIDTH, bottom, width, height / self.height))
-
-    def text(self, x: float, y: float, text: str, **more: Any) -> None:
-        """Write at inches from the left and from the top."""
-        self.figure.text(x / WIDTH, 1 - y / self.height, text, linespacing=1.25, **more)
-
-    def legend(self, handles: Sequence[Artist], x: float, y: float, columns: int) -> None:
-        """Say what is what, from a point on, in inches from the left and from the top."""
-        self.figure.legend(
-            handles=_by_lines(handles, columns),
-            loc="upper left",
-            bbox_to_anchor=(x / WIDTH, 1 - y / self.height),
-            ncols=columns,
-            frameon=False,
-            borderaxespad=0,
-            borderpad=0.1,
-            handlelength=3.2,
-            columnspacing=1.4,
-            labelspacing=0.35,
-        )
+def _places(row: Sequence[Panel]) -> list[tuple[float, float]]:
+    """Return where panels are that share a row: inches from the left, and width."""
+    sides = [panel.sides for panel in row]
+    room = WIDTH - sum(map(sum, sides)) - _GAP * (len(row) - 1)
+    width, at, places = room / len(row), 0.0, []
+    for left, right in sides:
+        places.append((at + left, width))
+        at += left + width + right + _GAP
+    return places
 
 
 def _folded(title: str, columns: int) -> list[str]:
-    """Fold a title: brackets and units stay beside what is before them, "≥" beside what follows."""
-    kept = re.sub(r" (?=\(|[KMG]iB\b|%)|(?<=\u2265) ", "\N{NO-BREAK SPACE}", title)
+    """Fold a title: units stay beside what is before them, "≥" beside what follows."""
+    kept = re.sub(r" (?=[KMG]iB\b|MB/s|%|ms\b)|(?<=\u2265) ", "\N{NO-BREAK SPACE}", title)
     lines = textwrap.wrap(kept, columns)
     return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
@@ -119,43 +94,8 @@ def _shown(foot: str, columns: int) -> str:
             lines[-1] += _DOT.rstrip()
             lines.append("")
         lines[-1] += (_DOT if lines[-1] else "") + part.strip()
-        while len(lines[-1]) > columns and " " in lines[-1][:columns]:
-            end = lines[-1].rindex(" ", 0, columns)
-            lines[-1:] = [lines[-1][:end], lines[-1][end + 1 :]]
+        lines[-1:] = textwrap.wrap(lines[-1], columns) or [""]
     return "\n".join(lines)
-
-
-def _by_lines(handles: Sequence[Artist], columns: int) -> list[Artist]:
-    """Put what is meant line by line in the order in which matplotlib fills its columns."""
-    n_lines = -(-len(handles) // columns)
-    full = len(handles) - columns * (n_lines - 1)
-    # The first columns have a line more than the last ones.
-    places = [
-        line * columns + column
-        for column in range(columns)
-        for line in range(n_lines if column < full else n_lines - 1)
-    ]
-    return [handles[place] for place in places]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Slot:
-    """Where one of several panels is."""
-
-    sides: tuple[float, float]  # inches from the picture's sides
-    is_first: bool  # whether the numbers of the scales are beside it
-    is_last: bool  # whether the numbers of a second scale are beside it
-
-
-def panels(count: int, sides: tuple[float, float], gap: float) -> list[Slot]:
-    """Return where panels are that share a row."""
-    left, right = sides
-    width = (WIDTH - left - right - gap * (count - 1)) / count
-    starts = [left + n * (width + gap) for n in range(count)]
-    return [
-        Slot((start, WIDTH - start - width), not n, n == count - 1)
-        for n, start in enumerate(starts)
-    ]
 
 
 def write(
@@ -167,7 +107,9 @@ def write(
     **more: Any,
 ) -> None:
     """Write some points away from a place that is within what matplotlib calls coordinates."""
-    axis.annotate(words, place, shift, xycoords=within, textcoords="offset points", **more)
+    if words:
+        where: dict[str, Any] = {"xycoords": within, "textcoords": "offset points"}
+        axis.annotate(words, place, shift, annotation_clip=False, **where, **more)
 
 
 def count_down(axis: Axes, inches: float, names: Mapping[float, str] | None = None) -> None:
@@ -175,10 +117,31 @@ def count_down(axis: Axes, inches: float, names: Mapping[float, str] | None = No
     axis.set_ylim(inches, 0)
     axis.set_yticks(list(names or {}), list((names or {}).values()))
     axis.tick_params(axis="y", length=0)
+    axis.spines["left"].set_visible(False)
     axis.grid(axis="x")
     axis.set_axisbelow(True)
 
 
-def name_panel(axis: Axes, name: str, raised: float = 0.0) -> None:
-    """Say above a panel what it shows, raised by some points."""
-    write(axis, name, (0, 1), (0.0, 7.0 + raised), "axes fraction", va="bottom")
+def spread(wanted: Sequence[tuple[float, float]], low: float, high: float) -> list[float]:
+    """Return where words can stand that are wanted at some places, and as high as that."""
+    order = sorted(range(len(wanted)), key=lambda n: wanted[n][0])
+    places = [wanted[n][0] for n in order]
+    gaps = [(wanted[one][1] + wanted[other][1]) / 2 for one, other in itertools.pairwise(order)]
+    up, down = places[:], places[:]
+    for n, gap in enumerate(gaps):
+        up[n + 1] = max(up[n + 1], up[n] + gap)
+    for n, gap in reversed(list(enumerate(gaps))):
+        down[n] = min(down[n], down[n + 1] - gap)
+    middle = [(one + other) / 2 for one, other in zip(up, down, strict=True)]
+    if middle and (over := middle[-1] + wanted[order[-1]][1] / 2 - high) > 0:
+        middle[-1] -= over
+        for n, gap in reversed(list(enumerate(gaps))):
+            middle[n] = min(middle[n], middle[n + 1] - gap)
+    if middle and (under := low - middle[0] + wanted[order[0]][1] / 2) > 0:
+        middle[0] += under
+        for n, gap in enumerate(gaps):
+            middle[n + 1] = max(middle[n + 1], middle[n] + gap)
+    found = [0.0] * len(wanted)
+    for n, place in zip(order, middle, strict=True):
+        found[n] = place
+    return found

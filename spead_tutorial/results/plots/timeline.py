@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Chapter 5: when the program prepares each heap, and when its messages leave."""
 
-from collections.abc import Sequence
-from itertools import groupby, pairwise
+import dataclasses
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import find_chapter
@@ -14,21 +15,21 @@ from spead_tutorial.measure.analysis import (
     sending,
     shares,
     silence,
-    waiting,
 )
 from spead_tutorial.measure.records import Recording, Spacing, Timeline, joined
 from spead_tutorial.measure.stats import Estimate, differs, gain, median
 from spead_tutorial.results.plots import facts
-from spead_tutorial.results.plots.bars import part_style
-from spead_tutorial.results.plots.render import Artist, Axes, Drawn, say
-from spead_tutorial.results.plots.sheet import FAINT, Sheet, count_down, write
-from spead_tutorial.results.plots.theme import NAMES, WIDTH, Theme
+from spead_tutorial.results.plots.picture import Axes, Picture, Said
+from spead_tutorial.results.plots.sheet import count_down
+from spead_tutorial.results.plots.theme import FAINT, NAMES, WIDTH, Theme
 from spead_tutorial.results.units import number, percent, size
 
 #: The two ways to send.
 _IN_TURNS, OVERLAPPED = "in turns", "overlapped"
 #: Runs to be compared: the same samples, sent to the same place.
 Group: TypeAlias = Sequence[Timeline]
+#: Inches: of a lane, of what is in it, beside it, and from a heap's name to the next at least.
+_LANE, _BAR, _SIDES, _NAME = 0.52, 0.26, (1.5, 0.2), 0.26
 
 
 def mode(run: Timeline | Spacing) -> str:
@@ -40,21 +41,84 @@ def _kind(run: Timeline | Spacing) -> str:
     return "Random samples" if run.random else "Constant samples"
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Lane:
+    """What happens in a row of time: of each heap, from when to when in ms, or at which moments."""
+
+    name: str
+    roles: tuple[str, ...]  # colours, of one heap, and the next
+    heaps: Sequence[tuple[int, Sequence[tuple[float, float]]]]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Times:
+    """A panel of lanes on one scale of time."""
+
+    name: str
+    lanes: Sequence[Lane]
+    span: float  # ms
+    words: tuple[str, str]  # whose it is, and what is said of it
+    is_last: bool
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        """Room for the names of lanes."""
+        return _SIDES
+
+    @property
+    def below(self) -> float:
+        """Room for the scale."""
+        return 0.55 if self.is_last else 0.1
+
+    @property
+    def height(self) -> float:
+        """Room for each lane."""
+        return _LANE * len(self.lanes) + 0.05
+
+    def said(self) -> Iterator[Said]:
+        """Return what it shows in words."""
+        yield self.words
+
+    def draw(self, axis: Axes, theme: Theme) -> None:
+        """Draw each lane, with the numbers of its heaps."""
+        places = [_LANE * (n + 1) - _BAR / 2 for n in range(len(self.lanes))]
+        names = [lane.name for lane in self.lanes]
+        count_down(axis, self.height, dict(zip(places, names, strict=True)))
+        axis.set_xlim(-0.005 * self.span, self.span * 1.005)
+        axis.tick_params(axis="x", labelbottom=self.is_last)
+        axis.tick_params(axis="y", labelsize=11)
+        axis.set_xlabel("time in ms" if self.is_last else "")
+        for y, lane in zip(places, self.lanes, strict=True):
+            self._draw(axis, y, lane, theme)
+
+    def _draw(self, axis: Axes, y: float, lane: Lane, theme: Theme) -> None:
+        apart = _NAME * self.span / (WIDTH - sum(_SIDES))
+        above: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": FAINT}
+        last = -apart
+        for heap, times in lane.heaps:
+            colour = theme.colours[lane.roles[heap % len(lane.roles)]]
+            shown = [(left, right) for left, right in times if right >= 0 and left <= self.span]
+            if not shown:
+                continue
+            for left, right in shown:
+                if left < right:
+                    axis.barh(y, right - left, _BAR, left, color=colour)
+            moments = [left for left, right in shown if left == right]
+            axis.vlines(moments, y - _BAR / 2, y + _BAR / 2, colors=colour, linewidth=1.2)
+            first, end = shown[0][0], shown[-1][1]
+            middle = (max(first, 0) + min(end, self.span)) / 2
+            if middle - last >= apart:
+                axis.text(middle, y - _BAR / 2 - 0.02, f"{heap}", color=theme.faint, **above)
+                last = middle
+
+
 # ---- When each heap is prepared, and sent ----
 
 _HEAPS = 7
-_SIDES = (0.86, 0.2)
-#: Inches: the room above a block and its height; in it, its rows of bars, and how high they are.
-_ROOM, _HEIGHT = 0.36, 1.1
-_PROGRAM, _NETWORK, _BAR = 0.36, 0.88, 0.26
-#: Inches from the number of a heap to that of the next, at least; and of what is said of a gap.
-_NUMBER, _WORD = 0.18, 0.46
-#: When the network thread has nothing to do for so large a part of what is shown, it says so.
-_LONG = 0.1
 
 
-def timeline(recording: Recording, theme: Theme) -> Drawn:
-    """Draw a block for each run of those samples where overlapping changes most, on one scale."""
+def timeline(recording: Recording) -> Picture:
+    """Show when each run of those samples where overlapping changes most does what."""
     runs = timelines(recording)
     groups = [
         list(runs_of) for _, runs_of in groupby(runs, key=lambda run: (run.variant, run.random))
@@ -62,28 +126,16 @@ def timeline(recording: Recording, theme: Theme) -> Drawn:
     group = max(groups, key=_change)
     span, first = _span(group), group[0]
     shown = " or ".join(dict.fromkeys(map(_counted, group)))
-    sheet = Sheet(
-        theme,
+    kind = f"{joined(_kind(first), first.variant)}, heaps of {size(first.heap_size)}"
+    return Picture(
         _title(group),
-        [(_ROOM, _HEIGHT)] * len(group),
+        f"Chapter 5: {kind[0].lower()}{kind[1:]}, in {NAMES[first.language]}; numbers: heaps",
+        [[_block(run, span, run is group[-1])] for run in group],
+        "A block for each program; in it, bars in time: when the program prepares each heap, and"
+        " when the network thread sends each heap.",
         facts.caption(
             recording, f"times of one run each, bars: heaps from its middle, shares: {shown}"
         ),
-        subtitle=f"{joined(_kind(first), first.variant)}, heaps of {size(first.heap_size)},"
-        f" in {NAMES[first.language]}",
-        legend=[_patch(theme, role) for role in ("preparing", "waiting", "sending")],
-        columns=3,
-    )
-    for row, run in enumerate(group):
-        axis = sheet.axes(row, *_SIDES)
-        _draw_block(axis, run, span, theme)
-        write(axis, mode(run).capitalize(), (0, 1), (0, 2), "axes fraction", va="bottom")
-        _say_block(axis, run, span)
-        axis.tick_params(axis="x", labelbottom=run is group[-1])
-    axis.set_xlabel("time in ms")
-    return sheet.drawn(
-        "A block for each program; in it, bars in time: when the program prepares each heap and"
-        " when it waits, and when the network thread sends each heap."
     )
 
 
@@ -145,74 +197,34 @@ def _title(group: Group) -> str:
     """Say how busy the network thread is, overlapped and in turns."""
     first, last = (percent(shares(run).sending) for run in (group[0], group[-1]))
     if len(group) < 2:
-        return f"{mode(group[0]).capitalize()}, the network thread works {first}"
-    return f"{OVERLAPPED.capitalize()}, the network thread works {last}, not {first}"
+        return f"The network thread sends {first} of the time {mode(group[0])}"
+    return f"Overlapping keeps the network thread sending {last} of the time, not {first}"
 
 
-def _draw_block(axis: Axes, run: Timeline, span: int, theme: Theme) -> None:
-    begin, most = run.prepare_ns[_first_heaps(run)[0]], span / 1e6
-
-    def inside(intervals: Sequence[Interval]) -> list[tuple[int, float, float]]:
-        """Return which of them are shown, and their ends in ms."""
-        ms = [((start - begin) / 1e6, (end - begin) / 1e6) for start, end in intervals]
-        return [(heap, *ends) for heap, ends in enumerate(ms) if ends[0] < most and ends[1] > 0]
-
-    axis.set_xlim(0, most)
-    count_down(axis, _HEIGHT, {_PROGRAM: "program", _NETWORK: "network\nthread"})
-    apart = _NUMBER * most / (WIDTH - sum(_SIDES))
-    sent = inside(sending(run))
-    above: dict[str, Any] = {"ha": "center", "va": "bottom", "fontsize": FAINT}
-    for y, role, shown in (
-        (_PROGRAM, "preparing", inside(preparing(run))),
-        (_NETWORK, "sending", sent),
-    ):
-        last = -apart
-        for heap, left, right in shown:
-            axis.barh(y, right - left, _BAR, left, **_fill(theme, role, pale=heap % 2 == 1))
-            middle = (max(left, 0) + min(right, most)) / 2
-            if middle - last >= apart:
-                axis.text(middle, y - _BAR / 2 - 0.04, f"{heap}", **above)
-                last = middle
-    for _, left, right in inside(waiting(run)):
-        axis.barh(_PROGRAM, right - left, _BAR, left, **_fill(theme, "waiting"))
-    # In the longest gap between two heaps, the network thread has nothing to do.
-    ends = sorted((left, right) for _, left, right in sent)
-    gaps = [(after[0] - before[1], before[1]) for before, after in pairwise(ends)]
-    longest, start = max(gaps, default=(0.0, 0.0))
-    if longest >= _LONG * most and longest / most * (WIDTH - sum(_SIDES)) >= _WORD:
-        centre: dict[str, Any] = {"ha": "center", "va": "center", "style": "italic"}
-        axis.text(start + longest / 2, _NETWORK, "asleep", fontsize=FAINT, **centre)
-
-
-def _fill(theme: Theme, role: str, pale: bool = False) -> dict[str, Any]:
-    """Return how a bar of time is filled: those of work have a colour."""
-    if role not in theme.colours:
-        return {**part_style(None, theme), "hatch": "/////" if role == "waiting" else ""}
-    colour = theme.colours[role]
-    front = theme.pale(role) if pale else colour
-    return {"facecolor": front, "edgecolor": colour, "linewidth": 1}
-
-
-def _patch(theme: Theme, role: str) -> Artist:
-    """Return what a legend shows of such a bar."""
-    from matplotlib.patches import Patch
-
-    return Patch(label=role, **_fill(theme, role))
-
-
-def _say_block(axis: Axes, run: Timeline, span: int) -> None:
-    """Say which heaps are begun within what is shown, and what their times are."""
+def _block(run: Timeline, span: int, is_last: bool) -> Times:
+    """Return the lanes of a run, and what its times are in words."""
     first = _first_heaps(run)[0]
-    begins = [time for time in run.prepare_ns[first:] if time < run.prepare_ns[first] + span]
+    begin = run.prepare_ns[first]
+    begins = [time for time in run.prepare_ns[first:] if time < begin + span]
     shown = f"heaps {first} to {first + len(begins) - 1} of {len(run.prepare_ns)}"
-    parts = shares(run)
+    its = shares(run)
     busy = (
-        f"network thread busy {percent(parts.sending)} of the time, program preparing"
-        f" {percent(parts.preparing)}, waiting {percent(parts.waiting)}"
+        f"network thread busy {percent(its.sending)} of the time, program preparing"
+        f" {percent(its.preparing)}, waiting {percent(its.waiting)}"
     )
     middle = f"{_milliseconds(preparing(run))} ms to prepare, {_milliseconds(sending(run))} ms"
     words = f"{shown}, {number(span / 1e6)} ms; {busy}; median of a heap: {middle} to send"
-    say(axis, title(run), words)
+
+    def lane(name: str, role: str, intervals: Sequence[Interval]) -> Lane:
+        times = [[((one - begin) / 1e6, (end - begin) / 1e6)] for one, end in intervals]
+        return Lane(name, (role,), list(enumerate(times)))
+
+    lanes = (
+        lane("program prepares", "preparing", preparing(run)),
+        lane("thread sends", "sending", sending(run)),
+    )
+    name = f"{mode(run).capitalize()}: the thread sends {percent(its.sending)} of the time"
+    return Times(name, lanes, span / 1e6, (title(run), words), is_last)
 
 
 def _milliseconds(intervals: Sequence[Interval]) -> str:
@@ -221,9 +233,6 @@ def _milliseconds(intervals: Sequence[Interval]) -> str:
 
 # ---- When the messages of a program leave, heap by heap ----
 
-_SPACING_SIDES = (0.98, 0.2)
-#: Inches: the room above the rows, the height of each, and of the lines in it.
-_ROWS_ROOM, _ROW, _STROKE = 0.1, 0.6, 0.3
 #: As many heaps of its slowest row are shown.
 _FEW = 3
 #: The rounds of one program, and those of the programs with the same samples and link.
@@ -231,8 +240,8 @@ _Rounds: TypeAlias = list[Spacing]
 _Block: TypeAlias = list[_Rounds]
 
 
-def spacing(recording: Recording, theme: Theme) -> Drawn:
-    """Draw when messages leave, a row for each program, where overlapping changes most."""
+def spacing(recording: Recording) -> Picture:
+    """Show when messages leave, a panel for each program, where overlapping changes most."""
     runs = [run for run in recording.spacings if run.failure is None]
     blocks = _blocks(runs)
     block = blocks[facts.strongest({n: {"": _gain(block)} for n, block in enumerate(blocks)})]
@@ -240,22 +249,28 @@ def spacing(recording: Recording, theme: Theme) -> Drawn:
     span = max(end - begin for begin, end in (_few_heaps(_middle(rounds)) for rounds in block))
     first = block[0][0]
     where = joined(_kind(first), first.variant or "no limit", f"in {NAMES[first.language]}")
-    sheet = Sheet(
-        theme,
+    return Picture(
         _most_at_once(block),
-        [(_ROWS_ROOM, _ROW * len(block))],
-        facts.caption(recording, _shown(runs)),
-        subtitle=f"When packets leave: {where[0].lower()}{where[1:]}",
-        legend=_legend(theme),
-    )
-    axis = sheet.axes(0, *_SPACING_SIDES)
-    _draw_rows(axis, block, span, theme)
-    axis.set_xlabel("time in ms")
-    return sheet.drawn(
+        f"When packets leave: {where[0].lower()}{where[1:]}; numbers: heaps",
+        [[_messages(rounds, span, rounds is block[-1])] for rounds in block],
         "A row for each program, with a line in time for each message that the device gets. Of"
         " each heap, the longest silence between its messages, and the most that a queue must"
-        " hold which is emptied at the heap's average rate."
+        " hold which is emptied at the heap's average rate.",
+        facts.caption(recording, _shown(runs)),
     )
+
+
+def _messages(rounds: _Rounds, span: int, is_last: bool) -> Times:
+    """Return the lane of a program: the moments of each heap's messages."""
+    run = _middle(rounds)
+    begin, _ = _few_heaps(run)
+    moments: dict[int, list[tuple[float, float]]] = {}
+    for heap, time in zip(run.heaps, run.time_ns, strict=True):
+        ms = (time - begin) / 1e6
+        moments.setdefault(heap, []).append((ms, ms))
+    name, words = mode(run).capitalize(), _numbers(rounds)
+    lane = Lane("messages leave", ("sending", "limit"), sorted(moments.items()))
+    return Times(f"{name}: {words}", [lane], span / 1e6, (name, words), is_last)
 
 
 def _blocks(runs: Sequence[Spacing]) -> list[_Block]:
@@ -276,7 +291,7 @@ def _most_at_once(block: _Block) -> str:
     """Say how much leaves at once, in turns and overlapped."""
     change, words = _gain(block), [f"{_at_once(rounds)} {mode(rounds[0])}" for rounds in block]
     if change is not None and not differs(change):
-        return f"What leaves at once: {facts.NO_DIFFERENCE}"
+        return f"Overlapping makes {facts.NO_DIFFERENCE} in what leaves at once"
     words[0] = f"{_at_once(block[0])} leave at once {mode(block[0][0])}"
     return ", ".join(words)
 
@@ -296,41 +311,6 @@ def _shown(runs: Sequence[Spacing]) -> str:
         f"{pinned}{most} packets in a message at most,"
         f" shown: the middle of {rounds} rounds, numbers: their medians"
     )
-
-
-def _legend(theme: Theme) -> list[Artist]:
-    from matplotlib.lines import Line2D
-
-    style: dict[str, Any] = {"linestyle": "", "marker": "|", "markersize": 12}
-    return [
-        Line2D([], [], color=colour, label=f"a message of {heap} heap", **style)
-        for colour, heap in zip(_colours(theme), ("one", "the next"), strict=True)
-    ]
-
-
-def _colours(theme: Theme) -> tuple[str, str]:
-    return theme.colours["sending"], theme.colours["limit"]
-
-
-def _draw_rows(axis: Axes, block: _Block, span: int, theme: Theme) -> None:
-    low, high = -0.01 * span / 1e6, 1.01 * span / 1e6
-    axis.set_xlim(low, high)
-    middles = [_ROW * (place + 1) - _STROKE / 2 - 0.03 for place in range(len(block))]
-    names = [mode(rounds[0]) for rounds in block]
-    count_down(axis, _ROW * len(block), dict(zip(middles, names, strict=True)))
-    for middle, rounds in zip(middles, block, strict=True):
-        run, above = _middle(rounds), middle - _STROKE / 2 - 0.03
-        begin, _ = _few_heaps(run)
-        write(axis, _numbers(rounds), (low, above), (4, 0), va="bottom", fontsize=FAINT)
-        say(axis, mode(run).capitalize(), _numbers(rounds))
-        for parity, colour in enumerate(_colours(theme)):
-            times = [
-                ms
-                for heap, time in zip(run.heaps, run.time_ns, strict=True)
-                if heap % 2 == parity and low <= (ms := (time - begin) / 1e6) <= high
-            ]
-            ends = middle - _STROKE / 2, middle + _STROKE / 2
-            axis.vlines(times, *ends, colors=colour, linewidth=1.2)
 
 
 def _middle(rounds: _Rounds) -> Spacing:

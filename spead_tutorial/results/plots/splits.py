@@ -1,0 +1,261 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the time of a heap goes to, and what becomes of packets."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+
+from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from spead_tutorial.measure.analysis import OTHER, Kind, Thread, split_times
+from spead_tutorial.measure.records import OURS, Received, Recording, Sample, Series, joined
+from spead_tutorial.results.plots import curves, facts, parts
+from spead_tutorial.results.plots.parts import Fill, Parts, Row
+from spead_tutorial.results.plots.picture import WORK, Line, Picture
+from spead_tutorial.results.plots.theme import NAMES
+from spead_tutorial.results.units import number, percent, size
+
+#: The work of a heap: its parts, and how they are drawn.
+_GROUPS: Mapping[str, tuple[tuple[str, ...], Fill]] = {
+    "samples": (("fill",), ("preparing", False)),
+    "program": (("program", "queue", "packetizing", "completion"), ("python", True)),
+    "kernel": (("copy", "system call", "buffers", "stack"), ("c", False)),
+    "locks": (("lock", "wake-up", "looking", OTHER), ("limit", True)),
+    "idle": ((), None),
+}
+_FILLS = {name: fill for name, (_, fill) in _GROUPS.items()}
+_KERNEL, _IDLE = "kernel", "idle"
+_NAMES = 1.75
+
+
+def where(recording: Recording) -> Picture:
+    """Show what part of the time from heap to heap each thread spends on which kind of work."""
+    found = split_times(recording)
+    sizes = sorted({kind.heap_size for kind in found})
+    rows = sorted({(kind.program, kind.language) for kind in found}, key=_chapter_order)
+    kernel = [max(_work(thread)[_KERNEL] for thread in some) for some in found.values()]
+    ends = dict.fromkeys(percent(share) for share in (min(kernel), max(kernel)))
+    panels = []
+    for n in sizes:
+        bars = [
+            _row(Kind(n, *row), thread, first=not place)
+            for row in rows
+            for place, thread in enumerate(found.get(Kind(n, *row), ()))
+        ]
+        width = parts.panel_width(1, _NAMES)
+        name, label = f"Heaps of {size(n)}", "% of the time from one heap to the next"
+        panels.append(Parts(name, label, bars, _FILLS, _written, width, _NAMES))
+    return Picture(
+        f"The kernel's work takes {' to '.join(ends)} of a heap's time",
+        "What each thread does from one heap to the next",
+        [[panel] for panel in panels],
+        "Bars: what each thread does in the time from one heap to the next.",
+        facts.caption(recording, "medians of {rounds} rounds"),
+        parts.legend(panels),
+    )
+
+
+def _written(part: str, share: float) -> str:
+    return percent(share) if part == _KERNEL else ""
+
+
+def _work(thread: Thread) -> dict[str, float]:
+    """Return what part of the time from heap to heap each kind of work takes."""
+    elapsed, known = thread.elapsed.median, thread.parts
+    shares = {
+        name: sum(known[part].median for part in some if part in known) / elapsed
+        for name, (some, _) in _GROUPS.items()
+    }
+    return shares | {_IDLE: thread.idle_ns / elapsed}
+
+
+def _chapter_order(row: tuple[str, str]) -> tuple[int, int]:
+    """Return where a program is: by its chapter, each in Python first."""
+    program, language = row
+    return find_chapter(program).number, MEASURED.index(language)
+
+
+def _row(kind: Kind, thread: Thread, *, first: bool) -> Row:
+    chapter = f"Chapter {find_chapter(kind.program).number}, {NAMES[kind.language]}"
+    name, left, marks = f"{chapter}, {'program' if thread.own else 'stream'}", 0.0, []
+    for part, estimate in thread.parts.items():  # those of a kind stand together
+        width = estimate.median / thread.elapsed.median
+        if width:  # of nothing there is no bar that one could be at
+            line = Line(f"{name}: {part}", kind.language, unit="ns")
+            marks.append((line, kind.heap_size, left + width / 2, estimate))
+        left += width
+    shares = _work(thread)
+    said = f"{size(kind.heap_size)} {percent(shares[_IDLE])} {_IDLE}"
+    return Row(chapter if first else "its stream", shares, said=said, marks=marks)
+
+
+# ---- What became of the packets ----
+
+_SERIES = Series(OURS, "python", "receive_lost")
+_NOTHING = "nothing in the way"
+#: What is in the words for a bottleneck, along the way of a packet.
+_MARKS = (_NOTHING, "lost", "buffer", "ring", "")
+_FAILED = "failed: not all is accounted for"
+#: What a packet can have become.
+_GOT = "in whole heaps"
+_ON_THE_WAY, _IN_SOCKET = "lost on the way", "dropped by the socket"
+_BY_RING, _IN_PIECES = "dropped by the ring", "in heaps not whole"
+_FATES: Mapping[str, Fill] = {
+    _GOT: ("python", False),
+    _IN_PIECES: ("limit", True),
+    _BY_RING: ("spead2", False),
+    _IN_SOCKET: ("c", False),
+    _ON_THE_WAY: ("sending", False),
+}
+_WITHOUT, _WITH, _WORK = "no thread", "a thread", " ms a heap"
+_MISSING = "% of packets lost, or of heaps not whole"
+
+
+def lost(recording: Recording) -> Picture:
+    """Show what became of the packets that were sent into each bottleneck."""
+    cases = _cases(recording)
+    rows = []
+    for words, point in cases.items():
+        counters, shares = _counters(point), _shares(point)
+        found = [f"{_percent(share)} {what}" for what, share in shares.items() if share]
+        said = ", ".join(filter(None, [*found, counters])) if found else _FAILED
+        rows.append(Row(words, shares, counters, said))
+    width, label = parts.panel_width(1, 0.0), "% of the packets that were sent"
+    panel = Parts("", label, rows, _FATES, lambda _, share: _percent(share), width)
+    return Picture(
+        _title(cases),
+        f"What became of the packets of {_heaps(cases)}",
+        [[panel]],
+        "Bars: what became of the packets that were sent, as shares of them.",
+        facts.caption(recording, "means of {rounds} rounds"),
+        parts.legend([panel]),
+    )
+
+
+def hot(recording: Recording) -> Picture:
+    """Show what share of packets is lost by how long a heap is worked on, with a thread or none."""
+    cases = _cases(recording)
+    found: dict[str, dict[int, facts.Point]] = {_WITHOUT: {}, _WITH: {}}
+    for words, point in cases.items():
+        time, is_worked_on, rest = words.partition(_WORK)
+        if is_worked_on:
+            found[_WITHOUT if _WITHOUT in rest else _WITH][int(time)] = point
+    facts.require({_SERIES: 0} if any(found.values()) else {}, [_SERIES], "tut-17")
+    lines = [
+        curves.curve(
+            name,
+            name,
+            "python",
+            dict(sorted(points.items())),
+            value=_missing,
+            over=WORK,
+            unit=_MISSING,
+            is_before=name == _WITH,
+        )
+        for name, points in found.items()
+        if points
+    ]
+    bad = [
+        time
+        for time, point in found[_WITHOUT].items()
+        if (share := point.estimate(_missing)) is not None and share.low > 0
+    ]
+    scale = curves.steps({x for points in found.values() for x in points}, "ms of work on a heap")
+    most = max([1.0, *(facts.highest(points.values(), _missing) for points in found.values())])
+    return Picture(
+        f"Without a thread, packets are lost from {min(bad)} ms of work a heap on"
+        if bad
+        else "Without a thread, no packets are lost",
+        f"Chapter 17: what does not arrive in whole heaps, of {_heaps(cases)}",
+        [[curves.Curves(_MISSING, lines, scale, most)]],
+        "Lines: the share of packets that did not arrive in whole heaps.",
+        facts.caption(recording, curves.SHOWN),
+    )
+
+
+def _missing(sample: Sample) -> float | None:
+    """Return what share of the packets did not arrive in whole heaps, in %."""
+    if not isinstance(sample, Received) or sample.failure is not None:
+        return None
+    return 100 * (1 - _parts(sample)[_GOT] / (sample.packets or 1))
+
+
+def _heaps(cases: Mapping[str, facts.Point]) -> str:
+    sizes = {
+        (sample.heap_size, sample.heaps) for point in cases.values() for sample in point.samples
+    }
+    return " and ".join(f"{heaps} heaps of {size(n)}" for n, heaps in sorted(sizes))
+
+
+def _cases(recording: Recording) -> Mapping[str, facts.Point]:
+    """Return each bottleneck along the way of a packet, by what it is called."""
+    found = {
+        frozenset(series.words): (series.words, point)
+        for series, sizes in facts.points(recording.samples).items()
+        if series.program == _SERIES.program
+        for point in sizes.values()
+    }
+    facts.require({_SERIES: found} if found else {}, [_SERIES], "receive-lost")
+    common = frozenset.intersection(*found)
+    named = {
+        joined(*(word for word in words if word not in common)) or _NOTHING: point
+        for words, point in found.values()
+    }
+    return {words: named[words] for words in sorted(named, key=_order)}
+
+
+def _order(words: str) -> tuple[int, str]:
+    """Sort along the way of a packet: lost on it, in the socket, at the ring."""
+    return next(i for i, mark in enumerate(_MARKS) if mark in words), words
+
+
+def _received(point: facts.Point) -> Sequence[Received]:
+    return [sample for sample in point.samples if isinstance(sample, Received)]
+
+
+def _parts(sample: Received) -> Mapping[str, int]:
+    """Return how many packets of a sample became what: their sum is what was sent."""
+    parts = {
+        _IN_PIECES: sample.incomplete_packets,
+        _BY_RING: sample.ring_dropped_packets,
+        _IN_SOCKET: sample.received_dropped,
+        _ON_THE_WAY: sample.lost_packets,
+    }
+    known = {words: packets for words, packets in parts.items() if packets is not None}
+    return {_GOT: (sample.packets or 0) - sum(known.values())} | known
+
+
+def _shares(point: facts.Point) -> Mapping[str, float]:
+    """Return what share of the packets became what: means, as those of a bar have to be 1."""
+    if point.failed:
+        return {}
+    parts = [(_parts(sample), sample.packets or 1) for sample in _received(point)]
+    return {words: statistics.fmean(some[words] / n for some, n in parts) for words in _FATES}
+
+
+def _title(cases: Mapping[str, facts.Point]) -> str:
+    """Say what packets that are lost on the way cost, or where the most heaps are lost."""
+    known = {words: shares for words, point in cases.items() if (shares := _shares(point))}
+    if not known:
+        return "What became of the packets is not known"
+    heaps = {
+        words: statistics.fmean(
+            1 - (sample.received_heaps or 0) / sample.heaps for sample in _received(point)
+        )
+        for words, point in cases.items()
+    }
+    for words, shares in known.items():
+        if shares[_ON_THE_WAY] and not shares[_IN_SOCKET]:
+            lost = _percent(shares[_ON_THE_WAY])
+            return f"Losing {lost} of packets costs {_percent(heaps[words])} of heaps"
+    worst = max(known, key=lambda words: heaps[words])
+    return f"{_percent(heaps[worst])} of heaps are lost where most are: {worst}"
+
+
+def _percent(share: float) -> str:
+    return f"{number(100 * share)} %"
+
+
+def _counters(point: facts.Point) -> str:
+    """Say how often the ring was full, and for how long."""
+    waits = statistics.median(sample.ring_waits or 0 for sample in _received(point))
+    longest = max(sample.longest_ring_wait_ns or 0 for sample in _received(point)) / 1e6
+    return f"ring full {waits:.0f} times, up to {number(longest)} ms" if waits else ""
