@@ -147,8 +147,9 @@ def html(folder: Path) -> int:
     """Run all notebooks, measuring less, and write them as pages."""
     pages = notebooks.write_pages(FOLDER, folder, lambda line: print(line, flush=True), quick=True)
     for page in pages:
-        print(page.failure or f"{page.path} ({page.seconds:.0f} s)")
-    print(folder / "index.html")
+        if page.failure:
+            print(page.failure)
+    print(f"The notebooks, as they ran here: {folder / 'index.html'}")
     return 1 if any(page.failure for page in pages) else 0
 
 

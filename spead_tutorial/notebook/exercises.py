@@ -5,6 +5,7 @@ Answers are hidden until they are asked for.
 """
 
 import dataclasses
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -13,6 +14,8 @@ from typing import Any
 __all__ = ["Exercise", "check"]
 
 _NO_ANSWER = "Not answered yet: give check() your answer, or call reveal()."
+#: How numbers look that have commas, and what these stand for.
+_COMMAS = {r"-?\d{1,3}(,\d{3})+(\.\d+)?": "", r"-?\d+,\d+": "."}
 
 
 # ---- Questions ----
@@ -34,12 +37,16 @@ class Exercise:
     def _repr_markdown_(self) -> str:
         return f"**Exercise.** {self.question}"
 
-    def check(self, answer: Any) -> None:
-        """Say whether an answer is right; None is for one that has not been given."""
-        if answer is None:
+    def check(self, *answer: Any) -> None:
+        """Say whether an answer is right, and why; None is for one that has not been given.
+
+        Several numbers may be given without parentheses. One number may have commas, ``1,638``.
+        """
+        right = self._answer()
+        if all(one is None for one in answer):
             print(_NO_ANSWER)
-        elif _same(answer, self._answer(), self.tolerance):
-            print("Right.")
+        elif any(_same(one, right, self.tolerance) for one in _readings(answer, right)):
+            print(f"Right. {self.explanation}".rstrip())
         else:
             print(f"Not yet: {self.hint or 'think again'}")
 
@@ -49,6 +56,18 @@ class Exercise:
 
     def _answer(self) -> Any:
         return self.answer() if callable(self.answer) else self.answer
+
+
+def _readings(given: tuple[Any, ...], right: Any) -> list[Any]:
+    """Return what an answer may mean: Python takes ``1,638`` for two numbers."""
+    one = given[0] if len(given) == 1 else given
+    found = [one]
+    if not isinstance(right, str | bytes | bool | list | tuple):
+        text = one if isinstance(one, str) else ",".join(map(str, given))
+        for look, comma in _COMMAS.items():
+            if re.fullmatch(look, text):
+                found.append(float(text.replace(",", comma)))
+    return found
 
 
 def _same(given: Any, right: Any, tolerance: float) -> bool:

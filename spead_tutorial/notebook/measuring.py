@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spead_tutorial.chapters.catalogue import LANGUAGES, Chapter, find_chapter
@@ -20,6 +20,7 @@ from spead_tutorial.measure.records import OURS, Recording, Sample, Timeline, an
 from spead_tutorial.measure.rounds import measure as measure_rounds
 from spead_tutorial.measure.rounds import schedule
 from spead_tutorial.measure.timeline import record as record_timeline
+from spead_tutorial.notebook.turns import turn
 
 __all__ = [
     "LOOPBACK",
@@ -27,6 +28,7 @@ __all__ = [
     "ROUNDS",
     "NotebookError",
     "Run",
+    "StoppedError",
     "close_place",
     "heaps",
     "live",
@@ -49,6 +51,8 @@ _SEED = 7
 _VARIANTS = {"none": "no listener", "slow": "slow listener", "fast": "listener"}
 
 _open: Place | None = None
+#: The samples of the measurement that was stopped last, by what it was to measure, and how often.
+_kept: dict[tuple[tuple[Case, ...], int, str], list[Sample]] = {}
 
 
 class NotebookError(RuntimeError):
@@ -57,6 +61,14 @@ class NotebookError(RuntimeError):
     def _render_traceback_(self) -> list[str]:
         """Give IPython the line alone: how it came about inside of here helps no reader."""
         return [f"{type(self).__name__}: {self}"]
+
+
+class StoppedError(NotebookError):
+    """A measurement was interrupted; the text says what of it is kept."""
+
+    def _render_traceback_(self) -> list[str]:
+        """Give IPython the line alone: the reader has asked for this, so it is no failure."""
+        return [str(self)]
 
 
 # ---- The place ----
@@ -199,6 +211,9 @@ def measure(
     Every one is run once before, shorter, which does not count. While it goes on, a line says
     how far it has come, where a person is looking. The recording also has the timelines that are
     given. A `NotebookError` says that a program failed, or that its packets do not add up.
+
+    Notebooks that measure at the same time take turns. If it is interrupted, what was measured is
+    kept, and the same call goes on from there.
     """
     runs = list(runs)
     wanted = {run.case.name: run for run in runs}
@@ -209,22 +224,35 @@ def measure(
     settings = {"cases": list(wanted), "rounds": rounds, "seed": _SEED, "quick": QUICK}
     empty = record(place, timelines=timelines, settings=settings)
     steps = list(schedule((run.case for run in runs), rounds, _SEED))
+    key = tuple(run.case for run in runs), rounds, place.kind
+    taken = _kept.get(key, [])
+    done = {(one.case, one.round, one.warm_up) for one in taken}
+    _kept.clear()
 
     def take_step(step: Step, _: Sample | None) -> Sample:
-        return _run_once(place, wanted[step.case.name], step)
+        taken.append(_run_once(place, wanted[step.case.name], step))
+        return taken[-1]
 
     def complain(step: Step, failure: str) -> None:
         raise NotebookError(f"{wanted[step.case.name]}: {anonymous(failure)}")
 
-    with _progress(len(steps)) as show:
-
-        def shown(steps: Iterable[Step]) -> Iterator[Step]:
+    def shown(steps: Sequence[Step]) -> Iterator[Step]:
+        with _progress(len(taken), len(taken) + len(steps)) as show:
             for step in steps:
                 show(str(wanted[step.case.name]))
                 yield step
 
-        measured = measure_rounds(steps, take_step, empty.header, show=shown, say=complain)
-    return dataclasses.replace(empty, samples=measured.samples)
+    left = [step for step in steps if step.key not in done]
+    try:
+        with turn():
+            measure_rounds(left, take_step, empty.header, show=shown, say=complain)
+    except KeyboardInterrupt:
+        _kept[key] = taken
+        raise StoppedError(
+            f"Stopped after {len(taken)} of {len(steps)}; what was measured is kept: run the cell"
+            " again, and it goes on."
+        ) from None
+    return dataclasses.replace(empty, samples=tuple(taken))
 
 
 def _run_once(place: Place, run: Run, step: Step) -> Sample:
@@ -257,20 +285,23 @@ def watch(place: Place, *, pipelined: bool, random: bool, **how: Any) -> Timelin
     All but the place is as for ``spead_tutorial.measure.timeline.record``.
     """
     try:
-        return record_timeline(
-            place.run, (place.address, place.port), pipelined=pipelined, random=random, **how
-        )
+        with turn():
+            return record_timeline(
+                place.run, (place.address, place.port), pipelined=pipelined, random=random, **how
+            )
+    except KeyboardInterrupt:
+        raise StoppedError("Stopped: a timeline is whole, or there is none.") from None
     except ProgramError as error:
         raise NotebookError(anonymous(str(error))) from None
 
 
 @contextlib.contextmanager
-def _progress(steps: int) -> Iterator[Callable[[str], None]]:
+def _progress(done: int, steps: int) -> Iterator[Callable[[str], None]]:
     """Yield what shows the next step in a line, which is gone at the end."""
     if not live():
         yield lambda _: None
         return
-    done = width = 0
+    width = 0
 
     def show(text: str) -> None:
         nonlocal done, width

@@ -2,16 +2,16 @@
 """Showing: numbers, tables and pictures of what was measured, and packets as tables."""
 
 import base64
+import dataclasses
 import html
 import json
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from spead_tutorial import wire
 from spead_tutorial._shown import shown
-from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.analysis import (
     Interval,
@@ -23,14 +23,14 @@ from spead_tutorial.measure.analysis import (
     shares,
 )
 from spead_tutorial.measure.place import over_loopback
-from spead_tutorial.measure.records import OURS, Recording, Sample, Series, Timeline
+from spead_tutorial.measure.records import Recording, Sample, Timeline
 from spead_tutorial.notebook.measuring import NotebookError, Run
 from spead_tutorial.results import plots
-from spead_tutorial.results.plots.bars import draw_parts as bar_of_parts
-from spead_tutorial.results.plots.bars import part_legend
 from spead_tutorial.results.plots.facts import NO_DIFFERENCE
-from spead_tutorial.results.plots.sheet import Sheet
-from spead_tutorial.results.plots.theme import NAMES
+from spead_tutorial.results.plots.parts import Parts, legend, panel_width
+from spead_tutorial.results.plots.parts import Row as Bar
+from spead_tutorial.results.plots.picture import Picture
+from spead_tutorial.results.plots.sweep import compared
 from spead_tutorial.results.tables import Column, Table
 
 if TYPE_CHECKING:
@@ -65,12 +65,13 @@ _TRY = (
 )
 #: How the parts of a bar are told apart, in turn: colour and hatch.
 _PARTS = (
-    ("limit", ""),
-    ("preparing", ""),
-    ("preparing", "////"),
-    ("python", "xxxx"),
-    ("sending", ""),
+    ("limit", True),
+    ("preparing", False),
+    ("preparing", True),
+    ("python", False),
+    ("sending", True),
 )
+_NAMES = 1.5  # inches of the names of bars
 #: For the fields of a table: how its row is tinted. The words say the same without colours.
 _TINTS = {
     "header": "rgba(120, 120, 120, 0.16)",
@@ -108,7 +109,7 @@ def gain(recording: Recording, before: Run, after: Run) -> stats.Estimate:
     return stats.gain(_rates(recording, before), _rates(recording, after))
 
 
-def _rates(recording: Recording, run: Run) -> dict[tuple[int, int], float]:
+def _rates(recording: Recording, run: Run) -> dict[int, float]:
     return rates_by_round(samples(recording, run))
 
 
@@ -188,7 +189,7 @@ _CAME_TO: list[Column[Row]] = [
 
 
 def _over_loopback(recording: Recording) -> bool:
-    return any(over_loopback(header.lab) for header in recording.headers)
+    return over_loopback(recording.header.lab)
 
 
 def contents() -> None:
@@ -229,24 +230,24 @@ def draw_parts(
     The note stands below the picture, and may speak of ``{rounds}``.
     """
 
-    def draw(recording: Recording, theme: plots.Theme) -> Any:
-        looks = dict(zip({part: 0 for bar in bars.values() for part in bar}, _PARTS, strict=False))
-        rows, legend = [(0.25, 0.5 * len(bars))], part_legend(looks, theme)
+    fills = dict(zip({part: 0 for bar in bars.values() for part in bar}, _PARTS, strict=False))
+    sums = {name: sum(parts.values()) for name, parts in bars.items()}
+    rows = [
+        Bar(
+            name,
+            parts,
+            said=", ".join(f"{part} {us:.2f}" for part, us in parts.items()),
+            end=f"{sums[name]:.2f}",
+        )
+        for name, parts in bars.items()
+    ]
+    width, most = panel_width(1, _NAMES), 1.15 * max(sums.values())
+    panel = Parts("", "µs for each heap", rows, fills, lambda *_: "", width, _NAMES, most, 1)
+
+    def draw(recording: Recording) -> Picture:
         foot = plots.caption(recording, note)
-        sheet = Sheet(theme, title, rows, foot, subtitle=subtitle, legend=legend, columns=3)
-        axis = sheet.axes(0, 1.5, 0.6)
-        for row, parts in enumerate(bars.values()):
-            bar_of_parts(axis, row, 0.6, parts, looks, theme, lambda *_: "")
-            axis.text(sum(parts.values()), row, f" {sum(parts.values()):.2f}", va="center")
-        axis.set_yticks(range(len(bars)), list(bars))
-        axis.invert_yaxis()
-        axis.margins(x=0.12)
-        axis.set_xlabel("µs for each heap")
-        sentences = [
-            f"{name}: {', '.join(f'{part} {us:.2f}' for part, us in parts.items())}."
-            for name, parts in bars.items()
-        ]
-        return sheet.figure, sheet.title, " ".join(["Bars, in µs for each heap.", *sentences])
+        words = "Bars, in µs for each heap."
+        return Picture(title, subtitle, [[panel]], words, foot, legend([panel]))
 
     return draw
 
@@ -257,34 +258,15 @@ def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
     They are the one after a change, and the one before it, by what the picture calls them, with
     underscores for spaces. The harness's sweep of that name measures the same at length.
     """
-    (after, _), (before, _) = programs.items()
-    lines = {
-        (what, language): Series(OURS, language, Run(program).program.name)
-        for what, program in programs.items()
-        for language in MEASURED
-    }
-    return plots.Sweep(
-        f"{title}: {{most}}",
-        tuple(
-            (series, f"{NAMES[language]}: {what.replace('_', ' ')}")
-            for (what, language), series in lines.items()
-        ),
-        sweep,
-        before=tuple((lines[before, language], lines[after, language]) for language in MEASURED),
-        gained=before.replace("_", " "),
-    )
+    (after, changed), (before, first) = programs.items()
+    names = (before.replace("_", " "), after.replace("_", " "))
+    pairs = compared((Run(first).program.name, ""), (Run(changed).program.name, ""))
+    return plots.Sweep(f"{title} make", pairs, names, sweep)
 
 
 def _marked(draw: plots.Draw) -> plots.Draw:
     """Return what draws the same, and across it where it was measured."""
-
-    def drawn(recording: Recording, theme: plots.Theme) -> Any:
-        figure, title, words = draw(recording, theme)
-        look: Any = {"fontsize": 26, "color": theme.text, "alpha": 0.25, "rotation": 25}
-        figure.text(0.5, 0.5, _MARK, ha="center", va="center", **look)
-        return figure, title, f"{words} {_MARK.capitalize()}."
-
-    return drawn
+    return lambda recording: dataclasses.replace(draw(recording), across=_MARK)
 
 
 # ---- Timelines: what overlapping gains, and the model that predicts it ----

@@ -25,6 +25,8 @@ import click
 
 #: Where the notebooks are in the repository.
 FOLDER = "notebooks"
+#: Where a reader's own copies of them are, next to that folder.
+OWN = "my-notebooks"
 #: The one to begin with.
 START = "00_start_here"
 #: What a notebook's metadata has of its own run is below this: ``seconds``, how long it took.
@@ -34,7 +36,10 @@ _NEEDED = ("IPython", "ipykernel", "jupytext", "matplotlib", "nbclient", "nbconv
 _CELL_S = 600
 _KERNEL = "python3"
 _SVG = "image/svg+xml"
+_SETTINGS = Path(__file__).with_name("jupyterlab")  # what it does unless its user wants otherwise
 _HIDDEN = "hide-input"
+#: The tag of cells that test a notebook as it is stored, and are none of its lesson.
+_TEST = "remove-cell"
 
 
 class MissingError(RuntimeError):
@@ -76,6 +81,13 @@ def read(source: Path) -> Any:
         seen[digest] = seen.get(digest, 0) + 1
         cell["id"] = f"{digest}-{seen[digest]}"
     return notebook
+
+
+def lesson(notebook: Any) -> Any:
+    """Return a notebook without the cells that only test it, which numbers may break."""
+    shown = copy.deepcopy(notebook)
+    shown.cells = [cell for cell in shown.cells if _TEST not in cell.metadata.get("tags", ())]
+    return shown
 
 
 def title(notebook: Any) -> str:
@@ -171,7 +183,7 @@ def write_pages(
     pages = []
     for number, source in enumerate(notebooks, 1):
         say(f"notebook {number} of {len(notebooks)}: {source.stem}")
-        notebook = read(source)
+        notebook = lesson(read(source))
         began, failure = time.monotonic(), None
         try:
             execute(notebook, folder, quick=quick)
@@ -201,6 +213,68 @@ def _index(pages: Sequence[Page]) -> str:
     return page(jupytext.reads(text, fmt="md"), "index")
 
 
+# ---- A reader's own ----
+
+
+def copies(folder: Path, target: Path, say: Callable[[str], None]) -> None:
+    """Give a reader notebooks of their own to run and to change, and keep what they have changed.
+
+    A copy that has cells as they were made follows its original; of any other, `say` is told when
+    the original is a new one.
+    """
+    import nbformat
+
+    target.mkdir(exist_ok=True)
+    for path in sorted(folder.glob("[0-9][0-9]_*.ipynb")):
+        copy_of, own = own_copy(nbformat.read(path, 4), target.name), target / path.name
+        made = copy_of.metadata[METADATA]["made"] = _digest(copy_of)
+        if own.exists():
+            try:
+                there = nbformat.read(own, 4)
+                was, cells = there.metadata.get(METADATA, {}).get("made"), _digest(there)
+            except (OSError, ValueError, AttributeError, TypeError, KeyError):
+                say(f"{own} is no notebook: rename it to have one")
+                continue
+            if was == made:
+                continue
+            if was != cells:
+                say(
+                    f"{own} was changed, and is kept; its original is a new one: rename yours to"
+                    " have that, too"
+                )
+                continue
+        nbformat.write(copy_of, own)
+
+
+def own_copy(stored: Any, name: str) -> Any:
+    """Return a stored notebook as a reader has it, whose outputs look like what they are."""
+    import nbformat
+
+    notebook = lesson(stored)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.execution_count = None
+            for output in cell.outputs:
+                output.pop("execution_count", None)
+                if output.output_type == "execute_result":
+                    output["execution_count"] = None
+    notebook.metadata = {"kernelspec": stored.metadata.get("kernelspec", {}), METADATA: {}}
+    if "card" in stored.metadata:
+        notebook.metadata["card"] = stored.metadata["card"]
+    note = (
+        "*The outputs are stored ones, of another machine, until you run their cells. This is your"
+        f" copy, in `{name}`: change it as you like.*"
+    )
+    notebook.cells.insert(1, nbformat.v4.new_markdown_cell(note, id="your-copy"))
+    return notebook
+
+
+def _digest(notebook: Any) -> str:
+    """Return what is the same for notebooks that have the same cells, whatever these gave."""
+    cells = "\0".join(f"{cell.cell_type}\0{cell.source}" for cell in notebook.cells)
+    return hashlib.sha256(cells.encode()).hexdigest()
+
+
 # ---- The command ----
 
 
@@ -210,7 +284,10 @@ def _index(pages: Sequence[Page]) -> str:
               help="Where the notebooks are.")  # fmt: skip
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def notebook(folder: Path, arguments: tuple[str, ...]) -> int:
-    """Open the notebooks in JupyterLab, at the one to start with.
+    """Open your copies of the notebooks in JupyterLab, at the one to start with.
+
+    They are in my-notebooks, next to the folder, and made where they are missing: what you change
+    or run is kept, and git does not see it.
 
     ARGUMENTS, after --, are JupyterLab's.
 
@@ -224,10 +301,17 @@ def notebook(folder: Path, arguments: tuple[str, ...]) -> int:
         raise click.ClickException(
             "JupyterLab is not installed: pip install 'spead-tutorial[notebook]'"
         )
+    own = folder.resolve().parent / OWN
+    try:
+        copies(folder, own, click.echo)
+    except FileExistsError:
+        raise click.ClickException(f"{own} is no folder for your copies: rename it") from None
+    except (OSError, ValueError) as error:
+        raise click.ClickException(f"{own} cannot have your copies: {error}") from None
     # What JupyterLab shows is the folder's parent, so that links to the programs lead to them.
-    root = folder.resolve().parent
-    opened = [f"--ServerApp.root_dir={root}"]
-    opened += [f"--LabApp.default_url=/lab/tree/{start.resolve().relative_to(root).as_posix()}"]
+    opened = [f"--ServerApp.root_dir={own.parent}"]
+    opened += [f"--LabApp.default_url=/lab/tree/{OWN}/{START}.ipynb"]
+    opened += [f"--LabApp.app_settings_dir={_SETTINGS}"]
     sys.stdout.flush()
     # In this process's place: Ctrl-C is then JupyterLab's alone, which asks what is meant.
     os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", *opened, *arguments])

@@ -3,8 +3,13 @@
 
 import base64
 import contextlib
+import os
+import select
+import signal
 import socket
+import subprocess
 import sys
+from pathlib import Path
 
 import IPython.display
 import numpy as np
@@ -41,6 +46,12 @@ def loopback():
     place = Unread()
     yield place
     place.close()
+
+
+@pytest.fixture(autouse=True)
+def unhurried(tmp_path, monkeypatch):
+    """Wait for no notebook of whoever runs the tests, nor for other tests."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
 
 
 everywhere = pytest.mark.parametrize("where", ["place", "loopback"])
@@ -166,7 +177,8 @@ def test_quick_mode_sends_an_eighth_but_at_least_two_heaps(monkeypatch):
 @pytest.mark.parametrize(("value", "said"), [("1", "True 2 False"), ("0", "False 3 False")])
 def test_quick_mode_is_asked_for_in_the_environment_and_nothing_of_the_extras_is_taken(value, said):
     code = (
-        "import sys, spead_tutorial.tools.notebooks; from spead_tutorial import notebook as n;"
+        "import sys, spead_tutorial.tools.cli, spead_tutorial.tools.notebooks;"
+        "from spead_tutorial import notebook as n;"
         "print(n.QUICK, n.ROUNDS, n.LOOPBACK);"
         "print([n for n in ('IPython', 'pandas', 'matplotlib', 'jupytext') if n in sys.modules])"
     )
@@ -221,13 +233,102 @@ def test_a_failing_send_raises_one_line_also_on_a_machine_called_python(place, m
     assert "\n" not in line
 
 
-def test_an_interrupted_measurement_is_no_failure_of_a_program(loopback, monkeypatch):
+def test_an_interrupted_measurement_is_kept_and_goes_on_where_it_stopped(loopback, monkeypatch):
+    taken = []
+
+    def take(place: object, step: case.Step, timeout: float) -> object:
+        taken.append(step.key)
+        if len(taken) == 4:
+            raise KeyboardInterrupt
+        return replace(SAMPLE, case=step.case.name, round=step.number, warm_up=step.warm_up)
+
+    monkeypatch.setattr(measuring, "take", take)
+    with pytest.raises(notebook.StoppedError) as raised:
+        notebook.measure(loopback, [BEFORE, AFTER], 2)
+    (line,) = raised.value._render_traceback_()
+    assert line.startswith("Stopped after 3 of 6; what was measured is kept: run the cell again")
+    recording = notebook.measure(loopback, [BEFORE, AFTER], 2)
+    assert taken[3] == taken[4]
+    assert len(taken) == 7
+    assert {(one.case, one.round, one.warm_up) for one in recording.samples} == {*taken}
+    notebook.measure(loopback, [BEFORE, AFTER], 2)  # what has been measured whole is not kept
+    assert len(taken) == 7 + 6
+
+
+def test_another_measurement_goes_on_with_nothing_of_one_that_was_stopped(loopback, monkeypatch):
+    def take(place: object, step: case.Step, timeout: float) -> object:
+        if step.number == 1 and rounds == 2:
+            raise KeyboardInterrupt
+        return replace(SAMPLE, case=step.case.name, round=step.number, warm_up=step.warm_up)
+
+    monkeypatch.setattr(measuring, "take", take)
+    rounds = 2
+    with pytest.raises(notebook.StoppedError, match="after 2 of 3"):
+        notebook.measure(loopback, [BEFORE], rounds)
+    rounds = 3
+    assert len(notebook.measure(loopback, [BEFORE], rounds).samples) == 4
+
+
+def test_a_watched_program_that_is_interrupted_says_so_in_a_line(loopback, monkeypatch):
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(case, "run", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        notebook.measure(loopback, [Run("8")], 1)
+    monkeypatch.setattr(measuring, "record_timeline", interrupt)
+    with pytest.raises(notebook.StoppedError, match=r"^Stopped: "):
+        notebook.watch(loopback, pipelined=True, random=False)
+
+
+# ---- Turns ----
+
+MEASURES = """
+import sys
+from spead_tutorial.notebook.turns import turn
+with turn():
+    print("measures", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextlib.contextmanager
+def kernel(name: str, folder: Path):
+    """Run a process that measures as a notebook's kernel does, until it is told to end."""
+    env = os.environ | {"JPY_SESSION_NAME": f"/there/{name}.ipynb", "XDG_RUNTIME_DIR": str(folder)}
+    env.pop("PYTHONUNBUFFERED", None)  # what it says has to come at once all the same
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-P", "-c", MEASURES], env=env, **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("end", ["is done", "is killed"])
+def test_notebooks_take_turns_and_say_whom_they_wait_for(tmp_path, end):
+    with kernel("04_one", tmp_path) as first:
+        assert first.stdout.readline() == "measures\n"
+        with kernel("05_two", tmp_path) as second:
+            assert second.stdout.readline().startswith("Waiting for 04_one, which measures")
+            assert not select.select([second.stdout], [], [], 0)[0]
+            if end == "is done":
+                first.communicate("\n")
+            else:
+                first.kill()
+            assert second.stdout.readline() == "measures\n"
+
+
+def test_a_notebook_that_waits_for_its_turn_can_be_interrupted(tmp_path):
+    with kernel("04_one", tmp_path) as first:
+        assert first.stdout.readline() == "measures\n"
+        with kernel("05_two", tmp_path) as second:
+            assert second.stdout.readline().startswith("Waiting")
+            second.send_signal(signal.SIGINT)
+            assert second.wait(60) == -signal.SIGINT
+
+
+def test_where_nothing_can_be_locked_no_notebook_waits(tmp_path):
+    (tmp_path / f"spead-tutorial-{os.getuid()}-measures").mkdir()
+    with kernel("04_one", tmp_path) as first, kernel("05_two", tmp_path) as second:
+        assert {one.stdout.readline() for one in (first, second)} == {"measures\n"}
 
 
 def test_no_run_is_measured_twice_and_what_was_not_measured_has_no_rate(loopback):
@@ -372,7 +473,7 @@ RIGHT, NOT_YET = "Right.\n", "Not yet: think of headers\n"
     ("right", "given", "said"),
     [
         (42, None, "Not answered yet: give check() your answer, or call reveal().\n"),
-        *((42, one, RIGHT) for one in (42, 42.0, np.int64(42))),
+        *((42, one, RIGHT) for one in (42, 42.0, np.int64(42), "42,0")),
         *((42, one, NOT_YET) for one in (43, "forty-two")),
         *(("C", one, said) for one, said in ((" c", RIGHT), (1, NOT_YET))),
         *(((1, 2), one, said) for one, said in (([1, 2], RIGHT), ([1], NOT_YET))),
@@ -386,6 +487,28 @@ def test_an_answer_is_checked(right, given, said, capsys):
     near = {"tolerance": 0.1} if right == 1.5 else {}
     Exercise("?", right, hint="think of headers", **near).check(given)
     assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize(
+    ("right", "given", "is_right"),
+    [
+        ((32, 2), (32, 2), True),
+        ((32, 2), (32, 3), False),
+        ((32, 2), ((32, 2),), True),
+        ([2, 3, 2], (2, 3, 2), True),
+        (1638, (1, 638), True),
+        (1638, ("1,638",), True),
+        (1638.4, (1, 638.4), True),
+        (8192, (8, 19), False),
+        (1.25, (1, 25), True),
+        (125, (1, 25), False),
+    ],
+)
+def test_several_numbers_and_commas_are_understood(right, given, is_right, capsys):
+    Exercise("?", right, explanation="So it is.").check(*given)
+    assert capsys.readouterr().out == (
+        "Right. So it is.\n" if is_right else "Not yet: think again\n"
+    )
 
 
 def test_the_answer_is_hidden_until_it_is_asked_for(capsys):
@@ -442,8 +565,6 @@ def test_the_model_says_what_overlapping_gains_and_the_runs_what_it_did(capsys):
 
 def test_two_programs_are_drawn_by_the_size_of_heaps_with_what_is_gained():
     drawn = notebook.by_heap_size("A", "tut-11", batches="11", a_call_for_each="10")
-    names = [f"{one}: {what}" for what in ("batches", "a call for each") for one in ("Python", "C")]
-    assert [name for _, name in drawn.series] == names
-    assert drawn.gained == "a call for each"
-    programs = [(one.program, other.program) for one, other in drawn.before]
+    assert (drawn.finding, drawn.names) == ("A make", ("a call for each", "batches"))
+    programs = [(one.before.program, one.after.program) for one in drawn.pairs]
     assert programs == [("tut_10_send_reuse_heaps", "tut_11_send_batch_heaps")] * 2

@@ -73,6 +73,13 @@ def test_every_notebook_has_the_headings_and_files_that_readers_look_for():
         assert f"]({following}.ipynb)" in texts[name]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_lesson_is_free_of_tests(name):
+    lesson = notebooks.lesson(notebooks.read(FOLDER / f"{name}.md"))
+    code = "\n".join(cell.source for cell in lesson.cells if cell.cell_type == "code")
+    assert re.findall(r"(?m)^\s*assert\b.*|.*QUICK.*", code) == []
+
+
 def test_the_sanitizers_rules_are_all_understood():
     text = (FOLDER / "sanitize.cfg").read_text()
     rules = get_sanitize_patterns(text)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Notebooks on the site: as pages, where code that only draws is folded away, and as files."""
+"""Notebooks on the site: as pages, where code that only draws is folded away."""
 
 import re
-import zipfile
 
 import nbformat
 import pytest
@@ -52,21 +51,3 @@ def test_a_card_says_how_long_the_stored_run_took_where_that_is_known(metadata, 
     assert f"<../notebooks/one.ipynb>`{said}\n" in extension("notebook_pages").cards(
         {"one": notebook}
     )
-
-
-# ---- Files ----
-
-
-def test_the_zip_has_all_notebooks_with_what_they_link_to_and_is_always_the_same(tmp_path):
-    one, other = tmp_path / "all.zip", tmp_path / "again" / "all.zip"
-    other.parent.mkdir()
-    for path in (one, other):
-        extension("notebook_pages").bundle(ROOT, path)
-    assert one.read_bytes() == other.read_bytes()
-    zipfile.ZipFile(one).extractall(tmp_path)
-    folder = tmp_path / "all" / "notebooks"
-    assert sorted(path.stem for path in folder.iterdir()) == list(NAMES)
-    for path in folder.iterdir():
-        nbformat.validate(nbformat.read(path, 4))
-        links = re.findall(r"\]\(([^)#:]+)\)", path.read_text())
-        assert [link for link in links if not (folder / link).is_file()] == [], path.name
