@@ -28,6 +28,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.TemporaryDirectory()
     config.add_cleanup(folder.cleanup)
     os.environ["IPYTHONDIR"] = folder.name
+    os.environ["XDG_RUNTIME_DIR"] = folder.name  # workers do not wait for each other's measurements
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
