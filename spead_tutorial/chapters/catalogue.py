@@ -29,6 +29,7 @@ __all__ = [
     "find_chapter",
     "find_language",
     "find_receiver",
+    "find_sender",
     "switch_flag",
 ]
 
@@ -56,11 +57,12 @@ class Chapter:
     heap_size: int = 1 << 20  #: Bytes of samples in each of them.
     #: Bytes of a packet at most; 0 is what the route to the destination takes in one piece.
     packet_size: int = 9000
+    minutes: int = 0  #: About how long its page takes, read and tried; 0 of a step.
 
     @property
     def takes_destination(self) -> bool:
         """Whether one can say where to send to; chapter 2 sends to port 8888 of loopback."""
-        return "d" in self.accepted
+        return not {*"da"}.isdisjoint(self.accepted)
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -93,26 +95,27 @@ def switch_flag(word: str) -> str:
 #: The chapters that have programs, in their order.
 CHAPTERS = (
     Chapter(2, "tut_2_send", "A first sender", "ten heaps of random samples, at most 100 MB/s", "",
-            heaps=10, packet_size=1472),
+            heaps=10, packet_size=1472, minutes=22),
     Chapter(4, "tut_4_send_perf", "Measure it", "no limit to the rate, a clock around the loop",
-            "nHcd", heaps=100, packet_size=1472),
+            "nHcd", heaps=100, packet_size=1472, minutes=28),
     Chapter(5, "tut_5_send_pipeline", "Send while preparing",
-            "a heap is prepared while the last one is sent", "nHrcd", heaps=100, packet_size=1472),
-    Chapter(6, "tut_6_send_pktsize", "Bigger packets", "packets of 9000 bytes", "npd"),
+            "a heap is prepared while the last one is sent", "nHrcd", heaps=100,
+            packet_size=1472, minutes=33),
+    Chapter(6, "tut_6_send_pktsize", "Bigger packets", "packets of 9000 bytes", "npd", minutes=28),
     Chapter(8, "tut_8_send_reuse_memory", "Reuse memory", "two buffers in turn, no new memory",
-            "nHpd"),
+            "nHpd", minutes=26),
     Chapter(10, "tut_10_send_reuse_heaps", "Reuse heaps",
-            "1 MiB in flight, heap objects built once", "nHpd"),
+            "1 MiB in flight, heap objects built once", "nHpd", minutes=28),
     Chapter(11, "tut_11_send_batch_heaps", "Batches of heaps", "one call for 512 KiB of heaps",
-            "nHpd"),
+            "nHpd", minutes=28),
     Chapter(13, "tut_13_send_hot", "Send where the data is hot",
-            "one thread fills a batch, and sends it", "nHpd"),
+            "one thread fills a batch, and sends it", "nHpd", minutes=16),
     Chapter(14, "tut_14_send_many_streams", "A stream for each core",
-            "a stream and a thread for each core, one sequence of heaps", "nHpsd"),
+            "a stream and a thread for each core, one sequence of heaps", "nHpsd", minutes=11),
     Chapter(15, "tut_15_send_zero_copy", "Zero-copy", "a recording that the kernel reads in place",
-            "nHpzd"),
+            "nHpzd", minutes=17),
     Chapter(16, "tut_16_send_equal_packets", "Equal packets and the path's MTU",
-            "equal packets, as large as the route takes", "nHpd", packet_size=0),
+            "equal packets, as large as the route takes", "nHpd", packet_size=0, minutes=9),
 )  # fmt: skip
 
 #: Programs on the way to a chapter, whose number they have: as whole as the chapter's own, and
@@ -146,6 +149,8 @@ class Receiver:
     #: A letter for each option of the programs besides -t: H, which is told what the sender's heaps
     #: have, b, s, and a for the senders of an array.
     accepted: str = ""
+    minutes: int = 0  #: About how long its page takes, read and tried.
+    sender: str = "2"  #: The chapter that sends to it where none is named.
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -156,26 +161,27 @@ class Receiver:
 #: The chapters that receive, in their order.
 RECEIVERS = (
     Receiver(3, "tut_3_recv", "A first receiver",
-             "receives heaps, and prints values as they arrive"),
+             "receives heaps, and prints values as they arrive", minutes=17),
     Receiver(7, "tut_7_recv_power", "Power that keeps up",
-             "squares are added up as they are made, and heaps counted"),
+             "squares are added up as they are made, and heaps counted", minutes=22),
     Receiver(9, "tut_9_recv_memory_pool", "Receive into memory of your own",
-             "heaps go into memory that others have left, in a pool", "Hb"),
+             "heaps go into memory that others have left, in a pool", "Hb", minutes=16),
     Receiver(12, "tut_12_recv_chunks", "Chunks",
-             "small heaps are gathered in chunks of about 1 MiB", "H"),
+             "small heaps are gathered in chunks of about 1 MiB", "H", minutes=13, sender="19"),
     Receiver(17, "tut_17_recv_hot", "Receive where the data is read",
-             "the thread that computes the power reads the socket"),
+             "the thread that computes the power reads the socket", minutes=11),
     Receiver(18, "tut_18_recv_many_sockets", "A socket for each core",
-             "several sockets on one port, each read by a thread of its own", "s"),
+             "several sockets on one port, each read by a thread of its own", "s", minutes=11),
 )  # fmt: skip
 
-#: What sends and what receives in an array: each is one of many, so neither is run or measured
-#: with a chapter before.
+#: What sends and what receives in an array: each is one of many, so neither is measured with a
+#: chapter before.
 ARRAY: tuple[Chapter, Receiver] = (
     Chapter(19, "tut_19_send_corner_turn", "An array: every sender to every receiver",
-            "a stream with a substream for each receiver, and one rate for all", "nHpa"),
+            "a stream with a substream for each receiver, and one rate for all", "nHpa",
+            minutes=13),
     Receiver(19, "tut_19_recv_corner_turn", "An array: every sender to every receiver",
-             "a socket for each sender, whose streams fill the same chunks", "Ha"),
+             "a socket for each sender, whose streams fill the same chunks", "Ha", minutes=13),
 )  # fmt: skip
 
 #: Those whose highest rates without loss are chained, each after the one before.
@@ -223,9 +229,6 @@ BESIDE_LADDER = (
     Rung("tut_16_send_equal_packets", 4096),
 )
 
-#: Names that chapters had elsewhere.
-_OLDER_NAMES = {"tut_send_2": 5, "tut_send_3": 6}
-
 
 def find_language(text: str) -> str:
     """Return which of `LANGUAGES` a word means, in letters of any size.
@@ -247,12 +250,12 @@ def find_language(text: str) -> str:
 
 
 def find_chapter(text: str) -> Chapter:
-    """Look a chapter up by its number, its name, or one of the older names; a step by its name.
+    """Look a chapter up by its number or its name; a step by its name.
 
     Parameters
     ----------
     text : str
-        Such as ``"10"``, ``"tut_10_send_reuse_heaps"``, ``"tut_send_2"`` (an older name of 5).
+        Such as ``"10"`` or ``"tut_10_send_reuse_heaps"``.
 
     Raises
     ------
@@ -260,9 +263,8 @@ def find_chapter(text: str) -> Chapter:
         Where there is none; the text lists those there are.
     """
     wanted = text.strip().removesuffix(".py")
-    number = _OLDER_NAMES.get(wanted)
     for chapter in CHAPTERS:
-        if chapter.number == number or wanted in (str(chapter.number), chapter.name):
+        if wanted in (str(chapter.number), chapter.name):
             return chapter
     for step in STEPS:
         if step.name == wanted:
@@ -286,6 +288,24 @@ def _none(text: str) -> str:
     if text.strip() in map(str, range(1, last)):
         return f"chapter {text.strip()} has no program"
     return f"there is no chapter {text!r}"
+
+
+def find_sender(text: str) -> Chapter:
+    """Look up what can send to a chapter that receives: also one of an array's senders.
+
+    Parameters
+    ----------
+    text : str
+        As of `find_chapter`; or ``"19"``, or the name of its program that sends.
+
+    Raises
+    ------
+    ValueError
+        Where there is none; the text lists those of `find_chapter`.
+    """
+    sender = ARRAY[0]
+    is_of_array = text.strip().removesuffix(".py") in (str(sender.number), sender.name)
+    return sender if is_of_array else find_chapter(text)
 
 
 def find_receiver(text: str) -> Receiver | None:

@@ -3,12 +3,23 @@
 
 import dataclasses
 import json
+from collections.abc import Mapping, Sequence
 
 import click
 
 import spead_tutorial
-from spead_tutorial.chapters.catalogue import ARRAY, CHAPTERS, RECEIVERS, STEPS, find_program
+from spead_tutorial.chapters.catalogue import (
+    ARRAY,
+    CHAPTERS,
+    RECEIVERS,
+    STEPS,
+    Chapter,
+    Receiver,
+    find_program,
+)
 from spead_tutorial.measure import programs
+from spead_tutorial.results.tables import Column, Table, filled
+from spead_tutorial.tools.array.command import array
 from spead_tutorial.tools.check import check
 from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, as_process, as_typed
 from spead_tutorial.tools.doctor import doctor
@@ -16,8 +27,7 @@ from spead_tutorial.tools.lab import lab, sink
 from spead_tutorial.tools.notebooks import notebook
 from spead_tutorial.tools.recv import recv
 from spead_tutorial.tools.run import run
-from spead_tutorial.tools.timeline import timeline
-from spead_tutorial.tools.tour import tour
+from spead_tutorial.tools.tour import last_gains, tour
 from spead_tutorial.tools.why import why
 
 
@@ -37,10 +47,43 @@ def cli(context: click.Context) -> int:
     return 0
 
 
+_OF_TOUR = (
+    "Python, C: how many times as fast as the step before, with heaps of 1 MiB, in the tour of"
+    " results/tour (?: cannot tell)."
+)
+_OF_NO_TOUR = "What each gains here is not measured yet: the command tour does that."
+_SECTIONS: dict[str, Sequence[Chapter | Receiver]] = {
+    "Senders": CHAPTERS,
+    "Steps, run by their names": STEPS,
+    "Receivers, run with a sender": RECEIVERS,
+    "An array: many run together": ARRAY,
+}
+
+
+def _listed(gains: Mapping[tuple[str, str], str]) -> Table[Chapter | Receiver]:
+    """Return the chapters' titles, programs and options, and what a tour has found here."""
+
+    def gain(by: str) -> Column[Chapter | Receiver]:
+        return Column(by, lambda one: gains.get((one.name, by)))
+
+    names: list[Column[Chapter | Receiver]] = [
+        Column("chapter", lambda one: f"{one.number:>2} {one.title}", is_words=True, is_cut=True),
+        Column("program", lambda one: one.name, is_words=True),
+        Column("options", lambda one: " ".join(one.flags), is_words=True, is_spare=True),
+    ]
+    values: list[Column[Chapter | Receiver]] = [
+        Column("minutes", lambda one: one.minutes or None, is_spare=True),
+        *map(gain, dict.fromkeys(by for _, by in gains)),
+    ]
+    sections = {id(one): title for title, its in _SECTIONS.items() for one in its}
+    rows = [one for its in _SECTIONS.values() for one in its]
+    return Table(names, values, rows, section=lambda one: sections[id(one)])
+
+
 @cli.command()
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
 def chapters(as_json: bool) -> int:
-    """List the chapters that have programs.
+    """List the chapters that have programs, with what each gained in the last tour.
 
     Example: spead-tutorial chapters
     """
@@ -52,22 +95,11 @@ def chapters(as_json: bool) -> int:
         ]
         click.echo(json.dumps(rows, indent=2))
         return 0
-    click.echo(f"{'':>2}  {'program':24} {'options':11} what changed")
-    for chapter in CHAPTERS:
-        flags = " ".join(chapter.flags)
-        click.echo(f"{chapter.number:>2}  {chapter.name:24} {flags:11} {chapter.change}")
-    click.echo("\nSteps on the way to a chapter, which are run by their name:")
-    for step in STEPS:
-        click.echo(f"    {step.name:24} {' '.join(step.flags):11} {step.change}")
-    click.echo("\nReceivers, each of which is run with a sender:")
-    for receiver in RECEIVERS:
-        flags = " ".join(("--from", *receiver.flags))
-        click.echo(f"{receiver.number:>2}  {receiver.name:24} {flags:12} {receiver.change}")
-    click.echo("\nPrograms of an array, many of which run together:")
-    for one in ARRAY:
-        click.echo(f"{one.number:>2}  {one.name:24} {' '.join(one.flags):11} {one.change}")
+    gains = last_gains()
+    click.echo(f"{_listed(gains)}\n")
+    click.echo(filled(_OF_TOUR if gains else _OF_NO_TOUR))
     languages = f"{', '.join(there[:-1])} and {there[-1]}"
-    click.echo(as_typed(f"\nEach is there in {languages}. Run one: spead-tutorial run 10"))
+    click.echo(as_typed(f"Each is there in {languages}. Run one: spead-tutorial run 10"))
     return 0
 
 
@@ -103,7 +135,7 @@ def path(program: str, lang: str) -> int:
     return 0
 
 
-for _command in (check, doctor, lab, notebook, recv, run, sink, timeline, tour, why):
+for _command in (array, check, doctor, lab, notebook, recv, run, sink, tour, why):
     cli.add_command(_command)
 
 

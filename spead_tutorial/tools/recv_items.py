@@ -147,7 +147,8 @@ def plain(text: str, longest: int = _LONGEST) -> str:
 
 def described(what: str, item: Descriptor) -> str:
     if item.format is not None:
-        fields = ", ".join(f"{letter}{bits}" for letter, bits in item.format)
+        words = {"u": "uint", "i": "int", "f": "float"}  # as NumPy says it, in bits
+        fields = ", ".join(f"{words.get(letter, letter)}{bits}" for letter, bits in item.format)
         kind = fields if len(item.format) == 1 else f"({fields})"
     else:
         kind = str(item.dtype)

@@ -11,12 +11,13 @@ import click
 
 from spead_tutorial._shown import shown_lines
 from spead_tutorial.chapters.catalogue import (
+    ARRAY,
     STEPS,
     SWITCHES,
     Chapter,
     Receiver,
-    find_chapter,
     find_program,
+    find_sender,
 )
 from spead_tutorial.lab import KINDS, Lab, LabError
 from spead_tutorial.lab.device import instead
@@ -63,8 +64,9 @@ def _check_options(context: click.Context, chapter: Chapter | Receiver) -> None:
 @click.argument("chapter", type=parsed(find_program))
 @click.option("--lang", type=LANGUAGE, default="python", show_default=True, metavar=OF_LANGUAGES,
               help="Which of its programs.")  # fmt: skip
-@click.option("--from", "sender", type=parsed(find_chapter), metavar="CHAPTER",
-              help="Whose program sends to a chapter that receives: 2 by default.")  # fmt: skip
+@click.option("--from", "sender", type=parsed(find_sender), metavar="CHAPTER",
+              help="Whose program sends to a chapter that receives: 2 by default, and 19 to"
+              " chapter 12.")  # fmt: skip
 @click.option("--from-lang", type=LANGUAGE, metavar=OF_LANGUAGES,
               help="Which of its programs: that of --lang by default.")  # fmt: skip
 @click.option("--rate", type=Number(0.125, 4000), metavar="MB/S",
@@ -106,7 +108,7 @@ def run(**given: Any) -> int:
 
     \b
     Example: spead-tutorial run 10 --lang c -n 524288 -H 8192
-    Example: spead-tutorial run 7 --from 6 --rate 500 -n 2000
+    Example: spead-tutorial run 7 --from 6 --rate 500 -n 200
     """
     asked = _Asked(**given)
     switches = zip(SWITCHES, (asked.copy, asked.small_pages, asked.fill), strict=True)
@@ -188,6 +190,9 @@ def _over_loopback(asked: _Asked, sender: Chapter, language: str) -> str:
     """Return what sends the same without a lab."""
     if not sender.takes_destination:
         return _started(sender, language)
+    if sender in ARRAY:
+        options = shlex.join(asked.options.arguments(sender))
+        return f"{_started(sender, language)} {options} 127.0.0.1:8888"
     words = [_typed(sender), *_in(language), *asked.options.arguments(sender)]
     return f"spead-tutorial run {shlex.join(words)} --host 127.0.0.1 --port 8888"
 
@@ -199,7 +204,7 @@ def _started(program: Chapter | Receiver, language: str) -> str:
 
 
 def _typed(program: Chapter | Receiver) -> str:
-    return program.name if program in STEPS else str(program.number)
+    return program.name if program in (*STEPS, *ARRAY) else str(program.number)
 
 
 def _in(language: str) -> list[str]:
@@ -211,7 +216,7 @@ def _in(language: str) -> list[str]:
 
 def _receive(asked: _Asked, receiver: Receiver) -> str | None:
     """Run a pair in a lab, and return why it is no success."""
-    sender = asked.sender or find_chapter("2")
+    sender = asked.sender or find_sender(receiver.sender)
     languages = asked.lang, asked.from_lang or asked.lang
     to_receiver = _to_receiver(asked, receiver, sender, languages[1])
     link = _link(asked, sender)

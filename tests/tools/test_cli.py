@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import re
+import shutil
 import sys
 from importlib.metadata import version
 from pathlib import Path
@@ -12,9 +13,13 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial.chapters.catalogue import ARRAY, CHAPTERS, RECEIVERS, STEPS
-from spead_tutorial.tools.cli import cli
+from spead_tutorial.results import tables
+from spead_tutorial.tools.cli import _SECTIONS, cli
 from spead_tutorial.tools.run import _show_line
+from support import ROOT
+from support.bench import write
 from support.labs import needs_lab, probe
+from support.tours import recorded
 from support.typed import COMMAND, check_refused, run, typed
 
 REASON = probe().reason
@@ -39,11 +44,47 @@ def test_without_a_command_it_shows_its_help_and_the_version_is_the_packages(her
 def test_chapters_lists_every_chapter(here):
     done = here("chapters")
     assert done.returncode == 0
-    assert all(chapter.name in done.stdout for chapter in (*CHAPTERS, *STEPS, *RECEIVERS, *ARRAY))
+    every = (*CHAPTERS, *STEPS, *RECEIVERS, *ARRAY)
+    lines = done.stdout.splitlines()
+    for one in every:
+        (line,) = (line for line in lines if f" {one.name} " in line)
+        assert line.startswith(f"{one.number:>2} {one.title} ")
+        assert line.index(one.name) == lines[0].index("program")
+    assert lines[0].endswith("minutes")
     rows = json.loads(here("chapters", "--json").stdout)
     assert [row["number"] for row in rows] == [
         one.number for one in (*CHAPTERS, *RECEIVERS, *ARRAY)
     ]
+
+
+def test_chapters_say_what_each_gained_in_the_tour_that_is_here(here):
+    Path("results", "tour").mkdir(parents=True)
+    write(Path("results", "tour", "tour.jsonl"), recorded())
+    lines = here("chapters").stdout.splitlines()
+    assert lines[0].endswith("minutes  Python  C")
+    (chapter,) = (line for line in lines if "tut_6_send_pktsize" in line)
+    assert chapter.endswith("28       ?  ?")
+
+
+@pytest.mark.parametrize("toured", [False, True])
+def test_chapters_have_a_line_each_in_a_terminal_of_80_columns(here, monkeypatch, toured):
+    if toured:
+        Path("results", "tour").mkdir(parents=True)
+        made = recorded(lambda case, _: 1e9 if case.program == "tut_10_send_reuse_heaps" else 1e7)
+        write(Path("results", "tour", "tour.jsonl"), made)
+    monkeypatch.setattr(tables, "_terminal", lambda: 80)
+    lines = re.sub(r"\x1b\[\d+m", "", here("chapters").stdout).splitlines()
+    heads, *table = lines[: -lines[::-1].index("")]
+    assert heads.split() == ["chapter", "program", *(["Python", "C"] if toured else ["minutes"])]
+    assert [line for line in table if line and " tut_" not in line] == [*_SECTIONS]
+    assert max(map(len, table)) <= 80
+    assert any("\N{MULTIPLICATION SIGN}100" in line for line in table) is toured
+
+
+def test_chapters_wait_for_no_pipe_in_place_of_a_tour(here):
+    Path("results", "tour").mkdir(parents=True)
+    os.mkfifo(Path("results", "tour", "tour.jsonl"))
+    assert here("chapters").stdout.splitlines()[0].endswith("minutes")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +131,7 @@ def test_run_prints_the_rate_and_the_proof():
 @pytest.mark.parametrize("kind", probe().kinds)
 @pytest.mark.parametrize(
     ("name", "chapter", "options"),
-    [("tut_send_2", 5, ["-r"]), ("tut_10_send_more_heaps", 10, ["-H", "8192"])],
+    [("5", 5, ["-r"]), ("tut_10_send_more_heaps", 10, ["-H", "8192"])],
 )
 def test_run_prints_one_json_object_for_every_kind_of_device(here, name, chapter, options, kind):
     done = here("run", name, "--lang", "c", "-n", "3", *options, "--kind", kind, "--json")
@@ -219,12 +260,18 @@ def test_without_jupyterlab_the_command_says_what_to_install(elsewhere, monkeypa
     check_refused(here("notebook", "--folder", "."), 1, "pip install 'spead-tutorial[notebook]'")
 
 
-def test_jupyterlab_takes_the_commands_place_at_the_first_notebook(elsewhere, monkeypatch, here):
+def test_jupyterlab_takes_the_commands_place_at_the_copy_of_the_first_notebook(
+    elsewhere, monkeypatch, here
+):
     (elsewhere / "some").mkdir()
-    (elsewhere / "some" / "00_start_here.ipynb").touch()
+    shutil.copy(ROOT / "notebooks/00_start_here.ipynb", elsewhere / "some")
     ran: list[list[str]] = []
     monkeypatch.setattr(os, "execv", lambda _, command: ran.append(command))
     here("notebook", "--folder", "some", "--", "--no-browser")
-    root = f"--ServerApp.root_dir={elsewhere}"
-    place = "--LabApp.default_url=/lab/tree/some/00_start_here.ipynb"
-    assert ran == [[sys.executable, "-m", "jupyterlab", root, place, "--no-browser"]]
+    ((*command, root, place, settings, last),) = ran
+    assert command == [sys.executable, "-m", "jupyterlab"]
+    assert root == f"--ServerApp.root_dir={elsewhere}"
+    assert place == "--LabApp.default_url=/lab/tree/my-notebooks/00_start_here.ipynb"
+    assert Path(settings.partition("=")[2], "overrides.json").is_file()
+    assert last == "--no-browser"
+    assert (elsewhere / "my-notebooks/00_start_here.ipynb").is_file()

@@ -107,7 +107,7 @@ def test_what_is_sent_is_described_shown_and_accounted_for(said):
     sent = flat(whole(3))
     out = said(sent)
     assert out.partition("\n")[2].startswith(
-        "described: 0x1600 timestamp, u40: in ticks\n"
+        "described: 0x1600 timestamp, uint40: in ticks\n"
         "described: 0x3300 samples, int16[3000]: of the converter\n"
         "heap 1: 2 items\n"
         "    samples  int16[3000] 0 1 2 3 … from 0 to 2999\n"
@@ -221,7 +221,7 @@ def test_what_cannot_be_read_or_written_of_a_strangers_items_ends_nothing(said):
         heap.add_item(st.Item(raw.id, "x", "", (len(data),), np.uint8, value=list(data)))
     out = said(flat(packets(heap, group().get_heap("all", "all"), group().get_end())))
     assert "a descriptor that cannot be read, of 0x1000: NumPy header" in out
-    assert "described: 0x1001 wide, u16000\n" in out
+    assert "described: 0x1001 wide, uint16000\n" in out
     assert re.search(r"\n    wide  0x(ab){28}a…\n    text  cannot be shown: ", out)
     assert "heap 2: 2 items" in out
     assert WHOLE.search(out)
@@ -273,7 +273,9 @@ def test_what_was_captured_is_described_shown_and_accounted_for(here, tmp_path):
     path = captures.write(tmp_path / "night.pcap", [captures.frame(b"else", port=53), *frames])
     done = here("recv", path, "--filter", "udp dst port 8888")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith(f"reading {path}\ndescribed: 0x1600 timestamp, u40: in ticks\n")
+    assert done.stdout.startswith(
+        f"reading {path}\ndescribed: 0x1600 timestamp, uint40: in ticks\n"
+    )
     assert rows(done.stdout) | {"captured": len(frames) + 1, "of no ": 1} == rows(done.stdout)
     assert WHOLE.search(done.stdout)
     assert "malformed" in here("recv", path).stdout.splitlines()[-1]

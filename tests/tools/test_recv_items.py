@@ -58,10 +58,11 @@ def test_what_a_stranger_sends_cannot_command_a_terminal():
 @pytest.mark.parametrize(
     ("item", "line"),
     [
-        (st.Descriptor(0x1600, "t", "in ticks", (), format=[("u", 40)]), "0x1600 t, u40: in ticks"),
+        (st.Descriptor(0x1600, "t", "in ticks", (), format=[("u", 40)]),
+         "0x1600 t, uint40: in ticks"),
         (st.Descriptor(0x3300, "adc", "", (2, 3), np.int8), "0x3300 adc, int8[2][3]"),
         (st.Descriptor(0x3301, "z", "", (None,), format=[("u", 8), ("f", 32)]),
-         "0x3301 z, (u8, f32)[any]"),
+         "0x3301 z, (uint8, float32)[any]"),
     ],
 )  # fmt: skip
 def test_a_descriptor_is_written_in_a_line(item, line):
@@ -170,6 +171,6 @@ def test_a_descriptor_that_is_wrong_spoils_no_other():
         found = taken.read_descriptors(stream.get())
     assert found[0].startswith("a descriptor that cannot be read, of 0x1000: ")
     assert found[1:] == [
-        "described: 0x1001 right, u8",
+        "described: 0x1001 right, uint8",
         "… and 1 more, left out: the warnings say why",
     ]

@@ -71,8 +71,6 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("run 10 -H 8K", "a number of bytes from 1 to 2^63-1, such as 8192, 8KiB or 1MiB, not"),
         ("run 10 -p zero", "'-p': it must be a number of bytes"),
         ("run 14 -s 1025", "from 1 to 1024"),
-        ("timeline 127.0.0.1 8888 -H x", "such as 8192, 8KiB or 1MiB"),
-        ("timeline 127.0.0.1 0", "from 1 to 65535"),
         ("check 8 --rounds 0 x", "from 1 to 100"),
         ("run 10 -r", "chapter 10 has no option -r: it takes -n, -H, -p"),
         ("run 4 -p 9000", "chapter 4 has no option -p"),

@@ -52,6 +52,7 @@ def test_a_page_says_what_was_measured(tmp_path):
     for one in entries(recording):
         assert one.section in text
         assert one.title.strip().replace("'", "&#39;") in text
+    assert text.index("<li>gain: ") < text.index("<table>") < text.index("<details>")
     for words in ("times", "a processor", "spead-tutorial tour --quick", "is no network"):
         assert words in text
 

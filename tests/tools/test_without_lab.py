@@ -79,10 +79,9 @@ def test_a_command_for_which_one_terminal_is_not_enough_says_so(elsewhere, words
     assert ways[0].startswith("as root, " if is_for_root else "without root, ")
 
 
-def test_a_receiver_and_its_sender_work_in_two_terminals_as_they_are_typed():
-    ways = check_said(
-        without_namespaces(COMMAND, "run", "7", "--lang", "c", "--from", "6", "-n", "3")
-    )
+@pytest.mark.parametrize("words", ["7 --from 6", "12"])
+def test_a_receiver_and_its_sender_work_in_two_terminals_as_they_are_typed(words):
+    ways = check_said(without_namespaces(COMMAND, "run", *words.split(), "--lang", "c", "-n", "3"))
     first, second, *_ = map(typed_of, ways)
     with subprocess.Popen([*CONFINED, "sh", "-c", first], **PIPES) as receiver:
         assert "listening" in receiver.stderr.readline() + receiver.stderr.readline()

@@ -27,7 +27,9 @@ from spead_tutorial.measure.place import Device, Loopback, Place, over_loopback
 from spead_tutorial.measure.programs import ProgramError, ProgramOptions
 from spead_tutorial.measure.records import OURS, RecordError, Recording, Sample, Sent, locked, read
 from spead_tutorial.measure.rounds import measure, schedule
+from spead_tutorial.measure.stats import differs
 from spead_tutorial.results.tables import filled, plain
+from spead_tutorial.results.units import times
 from spead_tutorial.tools.command_line import as_typed
 from spead_tutorial.tools.progress import Steps
 from spead_tutorial.tools.tour import rows
@@ -36,6 +38,8 @@ from spead_tutorial.tools.tour import rows
 SIZES = {"quick": (3, 1.0), "full": (9, 5.0), "tiny": (2, 1 / 512)}
 #: What is in the folder of a tour: what was measured, and all of it to look at.
 RECORDS, PAGE = "tour.jsonl", "index.html"
+EXPERIMENT = "tour"
+FOLDER = Path("results", "tour")
 _SEED = 20
 _TIMEOUT_S = 300.0
 _MIB = 1 << 20
@@ -49,7 +53,7 @@ _FIRST_VALUES = 3
 #: What is to be tried next, in labs, and where there are none.
 _TRY = (
     "spead-tutorial run 10 --lang c -n 524288 -H 8192",
-    "spead-tutorial run 7 --from 6 --rate 500 -n 2000",
+    "spead-tutorial run 7 --from 6 --rate 500 -n 200",
     "spead-tutorial chapters",
 )
 _TRY_WITHOUT = (
@@ -67,7 +71,7 @@ _NO_ARRIVALS = "Without data that arrives: without a lab, losses are not counted
 @click.option("--tiny", "size", flag_value="tiny", hidden=True)
 @click.option("--loopback", is_flag=True, help="Send to this machine's loopback, without a lab.")
 @click.option("--output", type=click.Path(file_okay=False, path_type=Path),
-              default=Path("results", "tour"), show_default=True,
+              default=FOLDER, show_default=True,
               help="Folder for the page, records and pictures.")  # fmt: skip
 @click.option("--from-record", is_flag=True,
               help="Measure nothing: show the folder's last tour again.")  # fmt: skip
@@ -75,8 +79,8 @@ def tour(size: str, loopback: bool, output: Path, from_record: bool) -> int:
     """Run every chapter that sends, in Python and in C, and show what each gained.
 
     It also runs bare system calls, and the same loops with spead2 where that is
-    installed. It prints a table, and writes a page to look at, and to pass on. The exit status
-    is 1 where a program failed, or a device did not count what it claims.
+    installed. It prints what each chapter gained, and writes a page with all of it, to pass on.
+    The exit status is 1 where a program failed, or a device did not count what it claims.
 
     Example: spead-tutorial tour --quick
     """
@@ -131,14 +135,36 @@ def show(output: Path) -> int:
     if not (output / RECORDS).is_file():
         raise RecordError(f"{output} has no record of a tour: spead-tutorial tour makes one")
     with locked(output):
-        recording = read(output / RECORDS)
         try:
-            return _show(recording, output)
+            return _show(_last(output), output)
         except (KeyError, TypeError, ValueError) as error:
             raise RecordError(
                 f"{output / RECORDS} is a record, but none that a tour writes ({error}):"
                 " spead-tutorial tour makes one"
             ) from error
+
+
+def _last(output: Path) -> Recording:
+    recording = read(output / RECORDS)
+    if recording.header.experiment != EXPERIMENT:
+        raise ValueError(f"it is of {recording.header.experiment!r}")
+    return recording
+
+
+def last_gains() -> dict[tuple[str, str], str]:
+    """Return what each step gained in the tour that is here, by program and language."""
+    if not (FOLDER / RECORDS).is_file():  # nor a pipe, which would be waited for
+        return {}
+    try:
+        found = rows.entries(_last(FOLDER))
+    except (RecordError, OSError, KeyError, TypeError, ValueError):
+        return {}  # it is another's record
+    return {
+        (entry.row.last.program, by): times(entry.gain.median) if differs(entry.gain) else "?"
+        for step in rows.steps(found)
+        for by, entry in step.items()
+        if entry.gain is not None
+    }
 
 
 def _lab_or_loopback(stack: contextlib.ExitStack) -> Place:
@@ -170,7 +196,7 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
             recording = measure(
                 schedule(cases, rounds, _SEED),
                 lambda step, _: _take(place, step),
-                header("tour", place.facts(), settings, others),
+                header(EXPERIMENT, place.facts(), settings, others),
                 path=unfinished,
                 show=shown,
                 say=lambda step, failure: None,  # the table does
@@ -257,9 +283,11 @@ def _show(recording: Recording, output: Path) -> int:
         click.echo(f"\n{headline.by:6}  {plain(str(headline))}")
         for line in headline.details:
             click.echo(plain(f"{'':6}  {line}"))
-    click.echo(f"\n{rows.entries_table(found, recording, brief=True)}\n")
-    for note in rows.notes(recording):
+    click.echo()
+    for note in rows.notes(recording, whole=False):
         click.echo(filled(plain(note)))
+    click.echo(f"\n{rows.steps_table(found)}\n\n{rows.proof(found)}")
+    click.echo("Smaller heaps, spead2, bare loops and other data are on the page.")
     if arrived:
         click.echo(f"\n{rows.arrivals_text(arrived)}")
     pictures = _draw(recording, output)

@@ -66,13 +66,15 @@ def page(
             theme.name: Markup(_inline(path.read_text(encoding="utf-8"), theme.name))
             for path, theme in zip(pictures, (LIGHT, DARK), strict=False)
         },
-        table=rows.entries_table(found, recording, brief=False),
+        steps=rows.steps_table(found, rows.spread(recording)),
+        table=rows.entries_table(found, recording),
+        proof=rows.proof(found),
         links=_links(found, folder),
         arrivals=rows.arrivals_table(arrived),
         arrived=arrived[0].summary if arrived else "",
         proved=rows.PROVED,
         values=arrived[0].shown_values if arrived else [],
-        notes=rows.notes(recording),
+        notes=[rows.notes(recording, whole=whole) for whole in (False, True)],
         size=size,
         caches=", ".join(f"{name} {size(of)}" for name, of in caches.items()),
         again=_again(),

@@ -1,24 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a tour came to: its rows, what each of them gained, how near it is to the ceiling.
+"""What a tour came to: its rows, what each of them gained, how fast it is beside a bare loop.
 
 And what arrived, which is no measurement.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from spead_tutorial.chapters.catalogue import BESIDE_LADDER, LADDER, Chapter, find_chapter
 from spead_tutorial.measure import stats
-from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
+from spead_tutorial.measure.analysis import Row, rates_by_round, rows
 from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.place import over_loopback
 from spead_tutorial.measure.records import OURS, Count, RecordError, Recording, Sample, Sent
-from spead_tutorial.measure.stats import Estimate
+from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.tables import NOTHING, Column, Table, ends, estimate, plain
-from spead_tutorial.results.units import number, percent, size, thousands
+from spead_tutorial.results.units import number, percent, size, thousands, times
 from spead_tutorial.tools.command_line import worded
 
 #: What the settings of a tour's record call what arrived.
@@ -31,7 +31,9 @@ _FIRST = 2
 #: The chapter whose program fills nothing: none of a tour's bare loops does the same.
 _RECORDED = 15
 _ORDER = list(dict.fromkeys(rung.program for rung in (*LADDER, *BESIDE_LADDER)))
-_TIMES = "\N{MULTIPLICATION SIGN}"
+#: The first that fills constant samples: what a sender gains by itself begins there.
+_CONSTANT = "tut_4_send_constant"
+_CANNOT_TELL = "cannot tell"
 _BESIDE = [rung.program for rung in BESIDE_LADDER]
 
 
@@ -67,53 +69,69 @@ class Entry:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Headline:
-    """From the first chapter to the fastest, in one language."""
+    """What the sender itself gained in one language, from constant samples to the last chapter.
+
+    The picture's title compares the same two.
+    """
 
     by: str  # the language
-    first: Entry  # both ends, and what gained most on the way
-    best: Entry
-    largest: Entry
-    times: Estimate  # how many times as fast the best is as the first
+    ends: tuple[Entry, Entry]
+    times: Estimate  # how many times as fast the second is as the first
+    largest: Entry | None  # what gained most on the way
+    cheaper: Estimate | None  # what constant samples have gained before, instead of random ones
 
     def __str__(self) -> str:
-        rates = (number(entry.rate / 1e6) for entry in (self.first, self.best))
-        return f"{' → '.join(rates)} MB/s, {number(self.times.median)} times"
+        rates = " → ".join(number(entry.rate / 1e6) for entry in self.ends)
+        told = f"{number(self.times.median)} times" if differs(self.times) else _CANNOT_TELL
+        return f"{rates} MB/s, {told}"
 
     @property
-    def details(self) -> tuple[str, str, str]:
-        """Which chapters these are, what gained most, and how far the rounds are apart."""
-        chapter, gain = self.largest.chapter, self.largest.gain
-        assert chapter is not None
-        assert gain is not None
-        return (
-            f"from chapter {_named(self.first)} to chapter {_named(self.best)}",
-            f"largest step: {chapter.change}, {number(gain.median)} times",
-            f"{self.times.spread} of the ratios within rounds: {ends(self.times)} times",
-        )
+    def details(self) -> list[str]:
+        """Which chapters these are, what gained most, and what is no gain of the sender's."""
+        first, last = (f"{one.title.strip()}" for one in self.ends)
+        lines = [f"chapter {first} → {last}", f"{self.times.spread}: {ends(self.times)} times"]
+        if self.largest is not None and self.largest.gain is not None:
+            lines.append(f"largest step: {self.largest.title.strip()}, {gained(self.largest.gain)}")
+        if self.cheaper is not None:
+            lines.append(
+                f"not counted: constant samples instead of random ones, {gained(self.cheaper)}"
+            )
+        return lines
 
 
-def _named(entry: Entry) -> str:
-    assert entry.chapter is not None
-    return f"{entry.chapter.number} ({entry.chapter.title})"
+def gained(gain: Estimate) -> str:
+    """Write how many times as fast something became, or that its rounds cannot tell."""
+    return times(gain.median) if differs(gain) else _CANNOT_TELL
 
 
 def headlines(found: Sequence[Entry]) -> list[Headline]:
     """Return what is to be said first, for each language in which a gain is known."""
-    alike = [entry for entry in found if entry.section == found[0].section]
-    made = (_headline([entry for entry in alike if entry.by == by]) for by in _LANGUAGES.values())
+    way = steps(found)
+    made = (_headline([step[by] for step in way if by in step]) for by in _LANGUAGES.values())
     return [headline for headline in made if headline is not None]
 
 
-def _headline(found: list[Entry]) -> Headline | None:
-    if not found or found[0].row.last.chapter == _FIRST:
+def _headline(way: list[Entry]) -> Headline | None:
+    if not way or way[0].row.last.program != _CONSTANT:
         return None
-    first, best = found[0], max(found, key=lambda entry: entry.rate)
-    times = _times(first.row, best.row)
-    way = [entry for entry in found[: found.index(best) + 1] if entry.gain is not None]
-    if times is None or not way:
+    whole = _times(way[0].row, way[-1].row)
+    if whole is None or len(way) == 1:
         return None
-    largest = max(way, key=lambda entry: entry.gain.median if entry.gain else 0.0)
-    return Headline(first.by, first, best, largest, times)
+    gains = {entry.gain.median: entry for entry in way[1:] if entry.gain and differs(entry.gain)}
+    return Headline(
+        way[0].by, (way[0], way[-1]), whole, gains.get(max(gains, default=0)), way[0].gain
+    )
+
+
+def steps(found: Sequence[Entry]) -> list[dict[str, Entry]]:
+    """Return each step from constant samples on, at the largest heaps: its rows by language."""
+    after = _ORDER[_ORDER.index(_CONSTANT) :]
+    by_program: dict[str, dict[str, Entry]] = {}
+    for entry in found:
+        sample, is_ours = entry.row.last, entry.by in _LANGUAGES.values()
+        if is_ours and entry.section == found[0].section and sample.program in after:
+            by_program.setdefault(sample.program, {})[entry.by] = entry
+    return list(by_program.values())
 
 
 # ---- Rows, compared ----
@@ -165,31 +183,54 @@ def _times(before: Row | None, after: Row) -> Estimate | None:
 # ---- In words ----
 
 
-def entries_table(found: Sequence[Entry], recording: Recording, *, brief: bool) -> Table[Entry]:
-    """Return a tour's table: all of it for a page, or what terminals have room for."""
+def steps_table(found: Sequence[Entry], its: str = "") -> Table[dict[str, Entry]]:
+    """Return what each step gained; with intervals, by their name, where there is room for them."""
+
+    def rate(entry: Entry) -> str:
+        return number(entry.rate / 1e6) if entry.row.rate else "✗ failed"
+
+    def gain(entry: Entry) -> str | None:
+        if entry.gain is None or entry.row.last.program == _CONSTANT:
+            return None
+        return gained(entry.gain) + (f" ({ends(entry.gain)})" if its else "")
+
+    def column(
+        name: str, by: str, write: Callable[[Entry], str | None]
+    ) -> Column[dict[str, Entry]]:
+        return Column(f"{by}, {name}", lambda step: write(step[by]) if by in step else None)
+
+    some = steps(found)
+    values: list[Column[dict[str, Entry]]] = []
+    for by in dict.fromkeys(by for step in some for by in step):
+        values.append(column("MB/s", by, rate))
+        values.append(column(f"gain ({its})" if its else "gain", by, gain))
+    title: Column[dict[str, Entry]] = Column(
+        "chapter", lambda step: next(iter(step.values())).title, is_words=True
+    )
+    return Table([title], values, some)
+
+
+def entries_table(found: Sequence[Entry], recording: Recording) -> Table[Entry]:
+    """Return all of a tour, for its page."""
     its = spread(recording)
     names: list[Column[Entry]] = [
         Column("chapter", lambda entry: entry.title, is_words=True),
         Column("by", lambda entry: entry.by, is_words=True),
     ]
-    gain: list[Column[Entry]] = [
-        Column("gain", lambda entry: entry.gain, lambda gain: f"{_TIMES}{number(gain.median)}"),
-        Column(its, lambda entry: entry.gain, ends),
-    ]
-    packets: list[Column[Entry]] = [
-        Column("packets claimed", lambda entry: _count(entry.row.last.packets)),
-        Column("counted", _counted),
-    ]
-    if brief:
-        gain.pop()
-        packets = [Column("packets", lambda entry: f"{_count(entry.row.last.packets)} ✓")]
     values: list[Column[Entry]] = [
-        *estimate(("MB/s", its), lambda entry: entry.row.rate, lambda rate: number(rate / 1e6)),
-        *gain,
-        Column("share", lambda entry: entry.share, lambda share: percent(share.median)),
-        *packets,
-        Column("calls", lambda entry: entry.row.calls_per_heap, number),
-        Column("CPU", lambda entry: entry.row.cpu_s_per_gb, number),
+        *estimate(
+            ("rate, MB/s", f"{its} of the rate, MB/s"),
+            lambda entry: entry.row.rate,
+            lambda rate: number(rate / 1e6),
+        ),
+        Column("gain", lambda entry: entry.gain, gained),
+        Column(f"{its} of the gain, times", lambda entry: entry.gain, ends),
+        Column(
+            "beside a bare loop", lambda entry: entry.share, lambda share: percent(share.median)
+        ),
+        Column("packets, all counted", lambda entry: f"{_count(entry.row.last.packets)} ✓"),
+        Column("system calls a heap", lambda entry: entry.row.calls_per_heap, number),
+        Column("CPU, s/GB", lambda entry: entry.row.cpu_s_per_gb, number),
     ]
     return Table(
         names, values, found, lambda entry: _failed(entry.row.failure), lambda entry: entry.section
@@ -200,9 +241,12 @@ def _count(packets: int | None) -> str:
     return NOTHING if packets is None else thousands(packets)
 
 
-def _counted(entry: Entry) -> str:
-    last = entry.row.last
-    return f"{_count(last.counted_packets if isinstance(last, Sent) else None)} ✓"
+def proof(found: Sequence[Entry]) -> str:
+    """Say of all programs at once whether they did what they claim."""
+    failed = sum(entry.row.failure is not None for entry in found)
+    if failed:
+        return f"✗ {failed} of {len(found)} programs and settings failed: they have no rate."
+    return f"✓ {len(found)} programs and settings: no send failed, and every packet was counted."
 
 
 def _failed(failure: str | None) -> str | None:
@@ -219,13 +263,14 @@ def where(recording: Recording) -> str:
     return f"{lab['kind']}, MTU {lab['mtu']}"
 
 
-def notes(recording: Recording) -> list[str]:
-    """Say what is in the columns of a tour's table, and what is not."""
+def notes(recording: Recording, *, whole: bool) -> list[str]:
+    """Say what is in the columns of the table of steps, or of that of all rows."""
     header, samples = recording.header, recording.samples
     peers = [sample for sample in samples if sample.implementation == PEER and sample.packets]
     is_counted = not over_loopback(header.lab)
     said = worded(
         Path(__file__).with_name("notes.jinja"),
+        whole=whole,
         rounds=header.settings["rounds"],
         spread=spread(recording),
         where=where(recording),
@@ -241,7 +286,6 @@ def notes(recording: Recording) -> list[str]:
         without=header.settings.get("without", ()),
         PEER=PEER,
         FIRST=_FIRST,
-        ROUNDS=ROUNDS_FOR_A_CLAIM,
     )
     return str(said).splitlines()
 

@@ -12,7 +12,7 @@ from spead_tutorial.tools.why.facts import Loop, Receiving, Seen
 from spead_tutorial.tools.why.stacks import IDLE, KINDS, READS, SENDS
 
 #: A gain below this is said last, in a line; and how many times what the best loop takes a packet
-#: may take, of which nothing is found.
+#: may take that is told nothing of its own code.
 MATTERS, FAST = 1.1, 2.2
 #: A rate in bytes/s at which a receiver that loses nothing has room enough.
 _HELD = 0.9e9

@@ -15,7 +15,7 @@ from spead_tutorial.results.units import bytes_text, number, percent, thousands
 from spead_tutorial.tools.why import loops
 from spead_tutorial.tools.why.equation import NO_CORE, Account, account
 from spead_tutorial.tools.why.facts import Receiving, Seen
-from spead_tutorial.tools.why.findings import MATTERS, Finding, Gain, is_fast
+from spead_tutorial.tools.why.findings import MATTERS, WAYS, Finding, Gain, is_fast
 from spead_tutorial.tools.why.stacks import KINDS
 
 if TYPE_CHECKING:
@@ -72,13 +72,16 @@ def text(seen: Seen, findings: Sequence[Finding]) -> str:
 def _divided(
     seen: Seen, its: Account | None, findings: Sequence[Finding]
 ) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings that are worth mending, and the others."""
-    if its is not None and is_fast(seen, its):
-        return [one for one in findings if not one.gain], [one for one in findings if one.gain]
-    return (
-        [one for one in findings if not one.gain or one.gain.median >= MATTERS],
-        [one for one in findings if one.gain and one.gain.median < MATTERS],
-    )
+    """Return the findings that are worth mending, and the others.
+
+    A fast sender is told nothing of its own code, only of other ways to send that gain more; a
+    fast receiver nothing that gains.
+    """
+    is_best = its is not None and is_fast(seen, its)
+    ways = WAYS if seen.receiving is None else ()
+    large = [one for one in findings if not one.gain or (
+        one.gain.median >= MATTERS and (not is_best or one.kind in ways))]  # fmt: skip
+    return large, [one for one in findings if one not in large]
 
 
 def _first(seen: Seen, large: Sequence[Finding]) -> str:

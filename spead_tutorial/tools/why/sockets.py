@@ -52,15 +52,20 @@ def sockets(pids: Sequence[int], port: int) -> tuple[Socket, ...]:
     return tuple(made.values())
 
 
-def _asked(one: Socket, pid: int, number: int) -> Socket:
+def copied(pid: int, number: int) -> socket.socket:
+    """Return a copy of a process's socket; who may look into it may have it, others an OSError."""
     process = os.pidfd_open(pid)
     try:
         copy = ctypes.CDLL(None, use_errno=True).syscall(_PIDFD_GETFD, process, number, 0)
     finally:
         os.close(process)
-    if copy < 0:  # this user may not
-        return one
-    with socket.socket(fileno=copy) as its:
+    if copy < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return socket.socket(fileno=copy)
+
+
+def _asked(one: Socket, pid: int, number: int) -> Socket:
+    with copied(pid, number) as its:
         merges = None
         with contextlib.suppress(OSError):  # a kernel without it
             merges = bool(its.getsockopt(socket.IPPROTO_UDP, _UDP_GRO))
