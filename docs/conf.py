@@ -30,6 +30,7 @@ extensions = [
     "headers",
     "listings",
     "measured",
+    "measured_runs",
     "measured_tables",
     "myst_nb",
     "notebook_pages",
@@ -53,7 +54,7 @@ nitpick_ignore_regex = [
     ("c:identifier", r"u?int\d+_t|size_t|iovec"),
     # What is of C in declarations of C++ is on the pages of C; and all of it is in spt.
     ("cpp:identifier", r"spt|spt_\w+|SPT_\w+|iovec"),
-    ("py:class", r"spead_tutorial\.(measure\.case|results\.plots\.(sweep|theme))\.\w+|Figure"),
+    ("py:class", r"spead_tutorial\.(measure\.case|results\.plots\.(sweep|picture))\.\w+"),
     ("py:class", r"spead_tutorial\.measure\.records\._Kind"),
     (
         "py:class",
@@ -82,7 +83,7 @@ numpydoc_validation_checks = {"GL06", "GL07", "PR01", "PR02", "PR03", "PR05", "P
 # Of a class that is no more than its fields, each of these says what it is.
 numpydoc_validation_exclude = {
     r"\.(Accounting|Arrivals|Chapter|Counters|Disturbed|Estimate|Journey|LabProbe|Receiver|Rung)$",
-    r"\.(ChunkStreamGroupStats|DARK|Disturbance|EvictionMode|GroupMode|Interval|LIGHT|LabMachine|LabProcess|LabReceiver|RateMethod|TcpStream|UdpStream)$",
+    r"\.(ArrayMachine|ChunkStreamGroupStats|DARK|Disturbance|EvictionMode|GroupMode|Interval|LIGHT|LabMachine|LabProcess|LabReceiver|RateMethod|TcpStream|UdpStream)$",
     r"^spead_tutorial\.notebook\.",
     r"^spead_tutorial\.measure\.",
 }
@@ -105,7 +106,7 @@ html_theme_options = {
     "navigation_with_keys": False,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
-    "secondary_sidebar_items": ["page-toc"],
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": []},
     "show_toc_level": 2,
     "footer_start": ["copyright"],
     "footer_end": ["sphinx-version"],

@@ -438,6 +438,25 @@ def machine_facts(found: Recording) -> dict[str, str]:
     }
 
 
+def named(machine: dict[str, str]) -> str:
+    """Return what a machine is, by its facts."""
+    caches = f", each with {machine['caches']}" if machine["caches"] else ""
+    return f"{machine['cpu']}, {machine['cores']} cores{caches}"
+
+
+def is_reference(record: str) -> bool:
+    """Return whether a record is of the reference machine."""
+    mine, its = (machine_facts(recording(name)) for name in (MACHINE, record))
+    return all(its[name] == mine[name] for name in ("cpu", "cores", "caches", "memory"))
+
+
+def _described(record: str) -> tuple[str, str] | None:
+    """Return on which page and where a record's machine is described; None where nowhere."""
+    if _path(record).parent != RESULTS:
+        return _ELSEWHERE
+    return _WHERE if is_reference(record) else None
+
+
 def _rounded(value: float) -> float:
     """Return a number with three digits that say something: none is surer than that."""
     return float(f"{value:.3g}")
@@ -491,14 +510,11 @@ class Measured(SphinxRole):
 
     def _number(self, said: Said) -> nodes.Node:
         machine = machine_facts(recording(said.record))
-        page, place = _WHERE if _path(said.record).parent == RESULTS else _ELSEWHERE
-        uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
-        cores = f"{machine['cores']} cores"
-        if machine["caches"]:
-            cores += f", each with {machine['caches']}"
-        where = ", ".join((machine["cpu"], cores, machine["kernel"], machine["lab"]))
-        link = f'<a class="reference internal" href="{uri}#{place}">{html.escape(where)}</a>'
-        more = f"; {link}, MTU {machine['mtu']}, revision {machine['revision']}"
+        where = html.escape(", ".join((named(machine), machine["kernel"], machine["lab"])))
+        if (place := _described(said.record)) is not None:
+            uri = self.env.app.builder.get_relative_uri(self.env.docname, place[0])
+            where = f'<a class="reference internal" href="{uri}#{place[1]}">{where}</a>'
+        more = f"; {where}, MTU {machine['mtu']}, revision {machine['revision']}"
         return Pressable("", said.text, around=pressable(self.env, said.detail, more))
 
 

@@ -9,17 +9,23 @@
     sizes RECORD        what the gain role says, with its interval: a column for each line
         Chapter 13 | tut_13_send_hot c -> cpp
     ladder              what each chapter gained over the one before it
+    over-best RECORD    what each program gained over the best of those before it, at three sizes;
+        tut_8_send_reuse_memory     a line has a program, and the first is only compared with
     parts SIZE          the time of a heap, part by part: see splits.py
     machines LANGUAGE   a row for the ladder of each machine of which there is a record
+
+The role ``best-ends`` says the least and the most of what ``best`` has: it takes a record, and its
+line.
 
 The first three are for each size of heaps that a record has. What was not measured is a dash.
 """
 
+import contextlib
 import dataclasses
 import html
 import os
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -27,6 +33,8 @@ from listings import ROOT, chapter_page
 from measured import (
     SAYS,
     Choice,
+    Measured,
+    Said,
     UnknownError,
     gain_estimate,
     machine_facts,
@@ -38,7 +46,14 @@ from splits import parts
 from tables import KINDS, Table
 
 from bench.figures import RESULTS
-from spead_tutorial.chapters.catalogue import LADDER, LANGUAGES, STEPS, Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import (
+    LADDER,
+    LANGUAGES,
+    MEASURED,
+    STEPS,
+    Chapter,
+    find_chapter,
+)
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.analysis import cpu_s_per_gb, rates_by_round
 from spead_tutorial.measure.records import OURS, Sample
@@ -50,6 +65,8 @@ NOTHING = "-"
 #: The sizes of heaps at which programs are chained, largest first.
 SIZES = tuple(sorted({rung.heap_size for rung in LADDER}, reverse=True))
 _RECORD = "ladder"
+_KIB = 1024
+_ROUTED = (8 * _KIB, 64 * _KIB, _KIB * _KIB)  # sizes that stand for small, middle and large heaps
 #: What may tell machines apart, and how it is said.
 _APART = {
     "cpu": "{}",
@@ -78,8 +95,8 @@ class Best:
     """What won at a size: its name, and what it took and cost in each round."""
 
     name: str
-    rates: dict[tuple[int, int], float]  # by machine and round
-    costs: dict[tuple[int, int], float]  # CPU seconds for 10⁹ bytes
+    rates: dict[int, float]  # by round
+    costs: dict[int, float]  # CPU seconds for 10⁹ bytes
 
 
 def best(record: str, words: str, heap_size: int) -> Best:
@@ -93,7 +110,7 @@ def best(record: str, words: str, heap_size: int) -> Best:
         raise UnknownError(f"{record} has no sample of {words} with heaps of {heap_size} bytes")
     rates = {name: rates_by_round(samples) for name, samples in series.items()}
     name = max(rates, key=lambda name: stats.median(list(rates[name].values())).median)
-    costs = {(one.source, one.round): cpu_s_per_gb(one) or 0.0 for one in series[name]}
+    costs = {one.round: cpu_s_per_gb(one) or 0.0 for one in series[name]}
     return Best(name, rates[name], costs)
 
 
@@ -104,6 +121,24 @@ def best_of(record: str, sides: str) -> Table:
         for size in heap_sizes(record)
     ]
     return Table([heads, *rows], widths=(3, 5, 3, 5, 3, 7, 4))
+
+
+def best_ends(words: str) -> Said:
+    """Say how many times as fast the best of some programs is at least, and at most, by size."""
+    record, _, sides = words.partition(" ")
+    gains: dict[int, stats.Estimate] = {}
+    for size in heap_sizes(record):
+        with contextlib.suppress(UnknownError):  # not every program was measured at every size
+            ours, theirs = (best(record, side.strip(), size) for side in sides.split("|"))
+            gains[size] = stats.gain(theirs.rates, ours.rates)
+    if not gains:
+        raise UnknownError(f"{record} has no size at which both sides of {sides!r} were measured")
+    low, high = (pick(gains, key=lambda size: gains[size].median) for pick in (min, max))
+    detail = ", ".join(
+        f"{units.size(size)}: {gains[size].low:.2f} to {gains[size].high:.2f}"
+        for size in dict.fromkeys((low, high))
+    )
+    return Said(f"{gains[low].median:.2f} to {gains[high].median:.2f}", detail, record)
 
 
 def _best_row(size: int, ours: Best, theirs: Best) -> tuple[str, ...]:
@@ -191,18 +226,39 @@ def ladder() -> Table:
     return Table(rows)
 
 
+def over_best(record: str, *lines: str) -> Table:
+    columns = [(size, language) for size in _ROUTED for language in MEASURED]
+    rows = [("Chapter", *(f"{units.size(size)}, {NAMES[language]}" for size, language in columns))]
+    for n, line in enumerate(lines[1:], 1):
+        chapter = find_chapter(shlex.split(line)[0])
+        cells = [_over_best(record, lines[: n + 1], *column) for column in columns]
+        rows.append((f"[]({chapter_page(chapter.number)})", *cells))
+    return Table(rows)
+
+
+def _over_best(record: str, lines: Sequence[str], heap_size: int, language: str) -> str:
+    """Return the gain of the last program over the best of the others, bold where it is sure."""
+    found = [best(record, f"ours {language} {line}", heap_size) for line in lines]
+    medians = [stats.median(list(one.rates.values())).median for one in found]
+    before = found[max(range(len(found) - 1), key=medians.__getitem__)]
+    gained = stats.gain(before.rates, found[-1].rates)
+    text = f"{gained.median:.2f}"
+    ends = f"[{gained.low:.2f}, {gained.high:.2f}]"
+    return f"**{text}** {ends}" if gained.low > 1 else f"{text} {ends}"
+
+
 def steps() -> list[tuple[str, str]]:
     """Return each program of the ladder with the one before it."""
-    return list({pair: None for size in SIZES for pair in _pairs(size)})
+    return list({pair: None for size in SIZES for pair in pairs(size)})
 
 
-def _pairs(size: int) -> list[tuple[str, str]]:
+def pairs(size: int) -> list[tuple[str, str]]:
     return list(pairwise(rung.program for rung in LADDER if rung.heap_size == size))
 
 
 def gain_cell(pair: tuple[str, str], heap_size: int, language: str) -> str:
     """Return a gain; a dash where it is not in the ladder."""
-    if pair not in _pairs(heap_size):
+    if pair not in pairs(heap_size):
         return NOTHING
     return with_interval(f"{_RECORD} {language} {word(heap_size)} {' -> '.join(pair)}")
 
@@ -235,12 +291,14 @@ def _ends(heap_size: int) -> tuple[Chapter, Chapter]:
 
 
 def _told_apart(machines: list[dict[str, str]]) -> list[str]:
-    """Say of each machine what it does not share with all others."""
+    """Say of each machine what it does not share with all others; equal ones have numbers."""
     apart = [name for name in _APART if len({one.get(name) for one in machines}) > 1]
-    return [
+    names = [
         ", ".join(_APART[name].format(one[name]) for name in apart if name in one) or one["cpu"]
         for one in machines
     ]
+    before = [names[:n].count(name) for n, name in enumerate(names)]
+    return [f"{name} ({n + 1})" if n else name for n, name in zip(before, names, strict=True)]
 
 
 def _machine(record: str, name: str, language: str) -> list[str]:
@@ -270,5 +328,6 @@ def _role(name: str, words: str) -> str:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     KINDS.update(best=best_of, goals=goals, ladder=ladder, parts=parts, sizes=sizes)
-    KINDS["machines"] = machines
+    KINDS.update({"machines": machines, "over-best": over_best})
+    app.add_role("best-ends", Measured(best_ends))
     return {"parallel_read_safe": True, "parallel_write_safe": True}

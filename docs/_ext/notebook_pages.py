@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Notebooks beside the chapters that they run: as pages, as cards, and as files.
+"""Notebooks beside the chapters that they run: as pages, and as cards.
 
 Their pages are copies of what is stored, with links as seen from here, titles, and words for
 pictures: copies, because Sphinx reads what is in its folder, and through a symbolic link
@@ -13,7 +13,6 @@ begins with how to run it: by a command, and in its notebook.
 
 import html
 import re
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -30,10 +29,7 @@ from spead_tutorial.tools import notebooks
 
 _SOURCES = ROOT / notebooks.FOLDER
 _FOLDER = "notebooks"
-_BUNDLE = "spead-tutorial-notebooks.zip"
 _RUN = "run-the-notebooks"  # the part of a page that says how
-_LICENSE = "LICENSE"
-_EARLIEST = (1980, 1, 1, 0, 0, 0)  # of what a zip can say
 _WITH_PROGRAMS = {chapter.number for chapter in (*CHAPTERS, *RECEIVERS)}
 
 
@@ -52,35 +48,19 @@ def copy(app: Sphinx) -> None:
         text, there = nbformat.writes(notebook), target / file
         if not there.is_file() or there.read_text() != text:
             there.write_text(text)
-    bundle(ROOT, target / _BUNDLE)
+
+
+def leave_out_of_search(app: Sphinx) -> list[Any]:
+    """Have search find a chapter, and not its notebook again: called before its index is stored."""
+    if indexer := getattr(app.builder, "indexer", None):
+        indexer.prune({page for page in app.env.all_docs if not page.startswith(f"{_FOLDER}/")})
+    return []
 
 
 def led_to_files(text: str) -> str:
     """Let links to the repository's other folders start one folder deeper, as the copy does."""
     text = re.sub(r"\]\(\.\./(?!docs/)", "](../../", text)
     return text.replace("](../docs/", "](../")
-
-
-def bundle(root: Path, target: Path) -> None:
-    """Put all notebooks into a zip, with the programs that they link to; it is always the same."""
-    folder = root / notebooks.FOLDER
-    texts = {
-        f"{folder.name}/{name}.ipynb": (folder / f"{name}.ipynb").read_text()
-        for name in notebooks.names(folder)
-    }
-    linked = {link for text in texts.values() for link in re.findall(r"\]\(\.\./([^)#]+)\)", text)}
-    programs = sorted(link for link in linked if not link.startswith("docs/"))
-    texts = {path: without_pages(text) for path, text in texts.items()}
-    texts |= {path: (root / path).read_text() for path in (*programs, _LICENSE)}
-    with zipfile.ZipFile(target, "w") as file:
-        for path, text in texts.items():
-            member = zipfile.ZipInfo(f"{target.stem}/{path}", _EARLIEST)
-            file.writestr(member, text, zipfile.ZIP_DEFLATED)
-
-
-def without_pages(text: str) -> str:
-    """Leave of a notebook's links to pages of the site their words: the pages stay here."""
-    return re.sub(r"\[([^][]*)\]\(\.\./docs/[^)]*\)", r"\1", text)
 
 
 class Pictures(SphinxPostTransform):
@@ -137,6 +117,7 @@ def cards(stored: Mapping[str, Any]) -> str:
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", copy)
     app.connect("source-read", offer_to_run)
+    app.connect("html-collect-pages", leave_out_of_search)
     app.add_directive("notebook-cards", NotebookCards)
     app.add_post_transform(Pictures)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -24,6 +24,7 @@ from typing import Any
 
 from docutils import nodes
 from listings import TEMPLATES
+from measured import is_reference, machine_facts, named, recording
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.docutils import SphinxDirective
@@ -33,7 +34,7 @@ from bench.figures import FIGURES, PICTURES, RESULTS, SPECIFIED
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import read
 from spead_tutorial.results import plots, units
-from spead_tutorial.results.plots.render import PERCENT, TIMES, where_on_x
+from spead_tutorial.results.plots.picture import PERCENT, TIMES, where_on_x
 
 DIAGRAMS = FIGURES.parent / "diagrams"
 #: What a diagram's file has, and what stands for it in a page: every viewer knows plain colours.
@@ -79,7 +80,8 @@ def _point(
     ends = " to ".join(f"{x:.2f}" if is_gain else units.number(x) for x in (low, high))
     spread = "range " if n < stats.FEWEST else ""
     counted = "runs" if line["unit"] == PERCENT else "rounds"
-    said = f"{line['name']}, {where_on_x(line, at)}: {middle} ({spread}{ends}), {n} {counted}"
+    where = where_on_x(line["over"], at)
+    said = f"{line['name']}, {where}: {middle} ({spread}{ends}), {n} {counted}"
     return said, dict(zip(_PLACES, places, strict=False))
 
 
@@ -102,10 +104,13 @@ def _picture(directive: SphinxDirective, name: str) -> list[nodes.Node]:
     if name not in _PICTURES:
         raise directive.error(f"there is no picture {name}: there are {', '.join(_PICTURES)}")
     up = "../" * (directive.env.docname.count("/") + 1)
-    record = f"{_PICTURES[name].sweep}.jsonl"
+    sweep = _PICTURES[name].sweep
+    record, machine = f"{sweep}.jsonl", "[this machine](#the-reference-machine)"
+    if not is_reference(sweep):
+        machine = f"another machine than most ({named(machine_facts(recording(sweep)))})"
     source = (
         f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
-        " [measured](/explanation/measurements.md) on [this machine](#the-reference-machine)."
+        f" [measured](/explanation/measurements.md) on {machine}."
     )
     words = f"{' '.join(directive.content)} {source}".strip()
     return shown(directive, drawn(directive.env) / f"{name}.svg", words)

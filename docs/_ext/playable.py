@@ -3,6 +3,10 @@
 
     {play} dissector            a heap that the reader types in, with the bytes of its packets
     {play} pipeline RECORD      a model of two threads, with the timelines of a record beside it
+    {play} messages equal=1     sizes of heaps and packets, with the messages and calls they make
+    {play} pause rate=0.5       a socket's buffer and a rate, with the pause that they allow
+
+Where there is an `=`, it says with which value of a form a page begins; that may be left out.
 
 Each has a template, a script for its form, and one that computes. A page has those of what is in
 it, and no others. Without scripts there is a line that says so.
@@ -12,7 +16,7 @@ from typing import Any
 
 import jinja2
 from docutils import nodes
-from listings import ROOT, TEMPLATES
+from listings import TEMPLATES
 from measured import recording
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
@@ -22,22 +26,32 @@ from spead_tutorial.measure.analysis import first_steady
 from spead_tutorial.measure.records import Timeline
 from spead_tutorial.results.plots.timeline import OVERLAPPED, mode, timelines, title
 
-_STATIC = ROOT / "docs" / "_static"
+#: What computes, for each kind; the script of its form is named after the kind.
+_COMPUTES = {
+    "dissector": ("packets", "dissector"),
+    "messages": ("packets",),
+    "pause": ("packets",),
+    "pipeline": ("pipeline",),
+}
 
 
 class Play(SphinxDirective):
     """A place for one of these things."""
 
     required_arguments = 1
-    optional_arguments = 1
+    optional_arguments = 3
 
     def run(self) -> list[nodes.Node]:
-        kind, *names = self.arguments
+        kind, *words = self.arguments
+        names = [word for word in words if "=" not in word]
         for name in names:
             self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
         try:
             runs = [_run(one) for name in names for one in timelines(recording(name))]
-            html = TEMPLATES.get_template(f"{kind}.html").render(runs=runs)
+            given = {
+                name: float(to) for name, to in (one.split("=") for one in words if "=" in one)
+            }
+            html = TEMPLATES.get_template(f"{kind}.html").render(runs=runs, given=given)
         except (jinja2.TemplateNotFound, ValueError) as error:
             raise self.error(str(error)) from None
         return [nodes.raw("", html, format="html", playable=kind)]
@@ -64,10 +78,9 @@ def _add_scripts(app: Sphinx, _page: str, _template: str, _context: object, tree
     if not isinstance(tree, nodes.document):
         return
     kinds = {raw["playable"] for raw in tree.findall(nodes.raw) if "playable" in raw}
-    scripts = [f"{kind}{part}.js" for kind in sorted(kinds) for part in ("", "-form")]
-    for name in ("play.js", *scripts) if scripts else ():
-        if (_STATIC / name).is_file():
-            app.add_js_file(name)
+    scripts = [name for kind in sorted(kinds) for name in (*_COMPUTES[kind], f"{kind}-form")]
+    for name in dict.fromkeys(("play", *scripts) if scripts else ()):
+        app.add_js_file(f"{name}.js")
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -5,6 +5,7 @@
         chapters            what each changes, as the catalogue says it; of one without a program
             1 | what it is about        a line says it
         make-targets        what ``make help`` lists
+        findings            what ``why`` may find, what to check, and which chapters mend it
         fields NAME         the fields of a class: types from its annotations, meanings from the
                             comments on them, or on those of a sample that are called alike
     record-line:: tut-8 sent 4      the first line of that kind in a committed record, laid out;
@@ -31,6 +32,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial.chapters.catalogue import ARRAY, CHAPTERS, RECEIVERS
 from spead_tutorial.measure.records import Sample
+from spead_tutorial.tools.why.stacks import KINDS as KINDS_OF_TIME
 
 _UNITS = {"_ns": "ns", "_bytes": "bytes", "heap_size": "bytes", "packet_size": "bytes"}
 
@@ -45,6 +47,8 @@ class Table:
     classes: Sequence[str] = ()
 
 
+#: What stands to the right in a column that has nothing else: numbers, roles that say one, dashes.
+_NUMBER = re.compile(r"[\d<-]|\{[a-z-]+\}`")
 #: What makes each kind of table, of the words and lines that a page has.
 KINDS: dict[str, Callable[..., Table]] = {}
 
@@ -64,13 +68,19 @@ class MadeTable(SphinxDirective):
             table = KINDS[kind](*words, *self.content)
         except ValueError as error:
             raise self.error(str(error)) from None
-        rows = [[self._entry(text) for text in row] for row in table.rows]
+        columns = zip(*table.rows[1:], strict=True)
+        aligned = [all(map(_NUMBER.match, column)) for column in columns]
+        rows = [
+            [self._entry(text, right) for text, right in zip(row, aligned, strict=True)]
+            for row in table.rows
+        ]
         return [built(rows, table.stubs, table.widths, table.classes)]
 
-    def _entry(self, text: str) -> nodes.entry:
+    def _entry(self, text: str, right: bool) -> nodes.entry:
         lines = [self.parse_inline(line)[0] for line in _unbroken(text).split("\n")]
         if len(lines) == 1:
-            return nodes.entry("", nodes.paragraph("", "", *lines[0]))
+            classes = ["number"] * right
+            return nodes.entry("", nodes.paragraph("", "", *lines[0]), classes=classes)
         block = (nodes.line("", "", *line) for line in lines)
         return nodes.entry("", nodes.line_block("", *block))
 
@@ -107,6 +117,18 @@ def make_targets() -> Table:
     targets = re.findall(r"^([a-z-]+):.*?## (.*)", text, re.MULTILINE)
     rows = [(f"``make {target}``", f"{what[0].upper()}{what[1:]}.") for target, what in targets]
     return Table([("Command", "What it does"), *rows], widths=(30, 70))
+
+
+def findings() -> Table:
+    rows: list[tuple[str, ...]] = [
+        ("Finding", "What it is, and what to check", "Sender", "Receiver")
+    ]
+    for name, kind in KINDS_OF_TIME.items():
+        if kind.check:
+            links = [f"[]({chapter_page(number)})" for number in kind.chapters]
+            said = f"{kind.words[0].upper()}{kind.words[1:]}. {kind.check}"
+            rows.append((f"``{name}``", said, *links))
+    return Table(rows, widths=(16, 54, 15, 15))
 
 
 def fields(full_name: str) -> Table:
@@ -198,7 +220,8 @@ def set_defaults(app: Sphinx, context: Any, lines: list[str]) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    KINDS.update({"chapters": chapters, "fields": fields, "make-targets": make_targets})
+    KINDS.update({"chapters": chapters, "fields": fields, "findings": findings})
+    KINDS["make-targets"] = make_targets
     app.add_directive("made-table", MadeTable)
     app.add_directive("record-line", RecordLine)
     app.connect("sphinx-click-process-description", set_examples)

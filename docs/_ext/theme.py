@@ -6,9 +6,9 @@ makes ``data-theme`` of a page ``light`` or ``dark``, and without scripts it sta
 which no style sheet has a rule. ``_static/auto.css`` has the rules of both again, for ``auto``, and
 the media query of the system chooses between them.
 
-Words of inline code that a line of a phone has room for stay whole. A browser would break them
-after a hyphen, and ``-H`` is not to be taken for a dash. CSS cannot tell long words from short
-ones, and the long ones still have to break.
+Short words of inline code in a table stay whole. A browser would break them after a hyphen, and
+``-H`` is not to be taken for a dash. CSS cannot tell long words from short ones, and the long ones
+still have to break.
 
 *Next* and *Previous* at the foot of a page stay in its section, so that the last chapter does not
 lead into the notebooks.
@@ -25,8 +25,8 @@ from sphinx.transforms.post_transforms import SphinxPostTransform
 _AUTO = "auto.css"
 _COMMENT = re.compile(r"/\*.*?\*/", re.S)
 _RULE = re.compile(r"([^{};]*)(\{[^{}]*\})")
-#: Letters that fit on a line, and in a cell of a table.
-_LINE, _CELL = 20, 8
+#: Letters that fit in a cell of a table.
+_CELL = 8
 
 
 def _rules(sheets: list[str], theme: str) -> str:
@@ -52,17 +52,15 @@ def _write(app: Sphinx, error: Exception | None) -> None:
 
 
 class WholeWords(SphinxPostTransform):
-    """Mark inline code that has no long words."""
+    """Mark inline code of a table that has no long words."""
 
     default_priority = 900  # once references have their texts
 
     def run(self, **kwargs: Any) -> None:
-        cells = self.document.findall(nodes.entry)
-        in_cells = {id(code) for cell in cells for code in cell.findall(nodes.literal)}
-        for code in self.document.findall(nodes.literal):
-            most = _CELL if id(code) in in_cells else _LINE
-            if all(len(word) <= most for word in code.astext().split()):
-                code["classes"].append("whole-words")
+        for cell in self.document.findall(nodes.entry):
+            for code in cell.findall(nodes.literal):
+                if all(len(word) <= _CELL for word in code.astext().split()):
+                    code["classes"].append("whole-words")
 
 
 def stay_in_the_section(

@@ -2,11 +2,10 @@
 /* The form for dissector.js: what is typed is cut up at once, and what is refused said beside its field. */
 "use strict";
 
-Play.fill("dissector", (place) => {
+Play.fill("dissector", (place, one) => {
     const {make} = Play;
     const MOST_SHOWN = 128;  // bytes of a part
     const MOST_PACKETS = 200;  // of a heap: a page with thousands is slow, and nobody looks at them
-    const one = (selector) => place.querySelector(selector);
     const [flavour, packetSize, heapCount, descriptors] =
         ["flavour", "packetSize", "heapCount", "descriptors"].map((where) => one(`[data-where=${where}]`));
     const rows = one(".items"), add = one("form > button"), said = one(".said");
@@ -96,7 +95,7 @@ Play.fill("dissector", (place) => {
     }
 
     function show(cut) {
-        const runs = Dissector.messages(cut.map((one) => one.bytes.length));
+        const runs = Packets.messages(cut.map((one) => one.bytes.length));
         const total = cut.reduce((sum, one) => sum + one.bytes.length, 0);
         const packets = cut.length === 1 ? "One packet" : `${cut.length} packets`;
         const merged = runs.length === 1 ? "one message" : `${runs.length} messages`;
@@ -145,8 +144,6 @@ Play.fill("dissector", (place) => {
     row({name: "timestamp", id: "0x1600", type: "u:40", shape: "", value: "1000"});
     row({name: "adc_samples", id: "0x3300", type: "i1", shape: "4000", value: "0..99"});
     [flavour, packetSize, heapCount, descriptors].forEach(tie);
-    const form = one("form");
-    form.addEventListener("input", cut);
-    form.addEventListener("submit", (event) => event.preventDefault());
+    one("form").addEventListener("input", cut);
     cut();
 });

@@ -8,8 +8,6 @@
 const Dissector = (() => {
     const PREFIX = 40;  // the header and the four pointers of every packet
     const MIN_PACKET = 56, MAX_PACKET = 65507;  // what IPv4 carries
-    const MAX_POINTERS = 65535 - 4;
-    const MAX_MERGED = 65440, MAX_SEGMENTS = 128;  // what a message holds
     const MOST = 1 << 20;  // bytes of a heap: more is no pleasure to look at
     const ID = {null: 0n, descriptor: 5n};
 
@@ -272,8 +270,7 @@ const Dissector = (() => {
     function packets(spec) {
         const bits = spec.addressBits, {size, count} = checkNumbers(spec);
         const {entries, length} = layOut(spec);
-        const most = Math.min((size - PREFIX - 8) / 8, MAX_POINTERS);
-        const needed = 8 * Math.floor(entries.length / most) + 1;
+        const needed = Packets.leastPayload(size, entries.length);
         const pieces = entries.filter((one) => !one.immediate);
         if (length < needed) {  // each packet carries something, and a pointer says what is not data
             const padding = {id: ID.null, name: "padding", bytes: new Uint8Array(needed - length),
@@ -289,16 +286,15 @@ const Dissector = (() => {
         const payload = joined(pieces.map((one) => one.bytes));
         const cut = [];
         let sent = 0, offset = 0;
-        while (offset < total || sent < entries.length) {
-            const here = entries.slice(sent, sent + most);
-            const n = Math.min(total - offset, size - PREFIX - 8 * here.length);
+        for (const {pointers, payload: n} of Packets.cut(size, entries.length, total)) {
+            const here = entries.slice(sent, sent + pointers);
             const numbers = [count & low(bits), total, offset, n];
             const parts = [
                 ...headerParts(numbers, here, bits),
                 ...payloadParts(pieces, payload, offset, offset + n),
             ];
             cut.push({bytes: joined(parts.map((one) => one.bytes)), parts, offset, payload: n});
-            sent += here.length;
+            sent += pointers;
             offset += n;
         }
         return cut;
@@ -340,22 +336,8 @@ const Dissector = (() => {
     const letters = (bytes) =>
         String.fromCharCode(...bytes).match(/[\x20-\x7e]{3,}/g)?.join(" ") ?? "none";
 
-    /* How many packets go into each message, where segmentation offload works. */
-    function messages(sizes) {
-        const runs = [];
-        for (let at = 0; at < sizes.length;) {
-            let n = 1, length = sizes[at];
-            while (at + n < sizes.length && n < MAX_SEGMENTS && sizes[at + n - 1] === sizes[at]
-                && sizes[at + n] <= sizes[at] && length + sizes[at + n] <= MAX_MERGED)
-                length += sizes[at + n++];
-            runs.push(n);
-            at += n;
-        }
-        return runs;
-    }
-
     const hex = (bytes, between = " ") =>
         Array.from(bytes, (one) => one.toString(16).padStart(2, "0")).join(between);
 
-    return {Refusal, packets, messages, hex};
+    return {Refusal, packets, hex};
 })();

@@ -2,11 +2,9 @@
 /* The form for pipeline.js: a slider for each time, and bars for when each thread works. */
 "use strict";
 
-Play.fill("pipeline", (place) => {
-    const {make} = Play;
+Play.fill("pipeline", (place, one) => {
     const SHOWN = 6;  // heaps
     const PARTS = 1000, PLAYED = 8000;  // steps of the cursor, and ms from the first to the last
-    const one = (selector) => place.querySelector(selector);
     const runs = JSON.parse(one("script").textContent);
     const times = {prepare: 100, send: 100, wake: 16, back: 49, depth: 2};
     const choice = one("select"), said = one(".said"), blocks = one(".blocks");
@@ -14,44 +12,28 @@ Play.fill("pipeline", (place) => {
 
     const written = (us) => (us < 1000 ? `${Math.round(us)} µs` : `${(us / 1000).toFixed(2)} ms`);
 
+    const depthWords = (depth) => (depth === 1 ? "1, in turns" : depth);
+
     /* The slider of a time is at its root. */
     const sliders = Object.keys(times).map((name) => {
-        const control = one(`#pipeline-${name}`), output = control.parentNode.querySelector("output");
-        const isTime = name !== "depth";
-        const look = () => {
-            const n = times[name];
-            output.textContent = isTime ? written(n) : n === 1 ? "1, in turns" : n;
-            control.setAttribute("aria-valuetext", output.textContent);
-        };
-        control.addEventListener("input", () => {
-            times[name] = Number(control.value) ** (isTime ? 2 : 1);
-            look();
+        const control = one(`#pipeline-${name}`);
+        const [power, words] = name === "depth" ? [1, depthWords] : [2, written];
+        const say = Play.slider(control, (at) => at ** power, words, (value) => {
+            times[name] = value;
             draw();
         });
         return () => {
-            control.value = isTime ? Math.sqrt(times[name]) : times[name];
-            look();
+            control.value = times[name] ** (1 / power);
+            say(times[name]);
         };
     });
 
-    function bars(intervals, kind, scale) {
-        return intervals.map(([begin, finish], heap) => {
-            const bar = make("span", {className: `bar ${kind}`});
-            bar.style.left = `${100 * begin / scale}%`;
-            bar.style.width = `${100 * (finish - begin) / scale}%`;
-            if ((finish - begin) / scale > 0.03) bar.textContent = heap;
-            return bar;
-        });
-    }
-
     function block(title, rows, scale) {
-        const line = (words, name, ...kinds) => make("div", {className: "line"},
-            make("span", {className: "who"}, words), make("div", {className: "track"}, ...kinds.flat()));
+        const bars = (intervals, kind) => intervals.map(([begin, finish], heap) =>
+            [begin / scale, (finish - begin) / scale, kind, heap]);
         const prepared = rows.map((row) => [row.prepare, row.queued]);
-        return make("div", {className: "block", role: "img", "aria-label": title},
-            make("p", {}, title),
-            line("program", "prepare", bars(prepared, "preparing", scale)),
-            line("network thread", "send", bars(Pipeline.sent(rows), "sending", scale)));
+        return Play.block(title, [["program", bars(prepared, "preparing")],
+            ["network thread", bars(Pipeline.sent(rows), "sending")]]);
     }
 
     /* A cursor that moves along all blocks; what the threads do where it is stands below, in words. */
@@ -142,6 +124,5 @@ Play.fill("pipeline", (place) => {
     }
 
     choice.addEventListener("change", replay);
-    one("form").addEventListener("submit", (event) => event.preventDefault());
     replay();
 });

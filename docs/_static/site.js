@@ -15,7 +15,25 @@ const rove = (box, selector) => box.addEventListener("keydown", (event) => {
     next.focus();
 });
 
+/* Paper is white. */
+const root = document.documentElement;
+let theme;
+addEventListener("beforeprint", () => {
+    theme = root.dataset.theme;
+    root.dataset.theme = "light";
+});
+addEventListener("afterprint", () => { root.dataset.theme = theme; });
+
 document.addEventListener("DOMContentLoaded", () => {
+    /* A page whose title has a word that is looked for comes before those where only a part has. */
+    if (window.Scorer) {
+        const words = (text) => text.toLowerCase().split(/\W+/);
+        const wanted = words(new URLSearchParams(location.search).get("q") ?? "");
+        const isOfPage = (title, kind) => ["text", "title"].includes(kind) && !title.includes(" > ");
+        Scorer.score = ([, title, , , score, , kind]) => score
+            + 20 * (isOfPage(title, kind) && words(title).some((one) => one && wanted.includes(one)));
+    }
+
     /* Before the first listing there can be dozens of links and numbers. */
     const skip = document.getElementById("pst-skip-link");
     const code = document.querySelector("article div.highlight");
@@ -24,6 +42,17 @@ document.addEventListener("DOMContentLoaded", () => {
         const words = {href: `#${code.id}`, textContent: "Skip to the first code"};
         skip.append(" ", Object.assign(document.createElement("a"), words));
     }
+
+    /* Long names go on after their parts, where a line has no room for them, and not within a word.
+       Endings of files and numbers stay whole. */
+    const parts = /_|::|\/|\.(?!\d|\w{1,3}$)/g;
+    const named = ":is(dt.sig, code:not(.whole-words)) .pre, .field-list strong, .indextable a";
+    for (const name of document.querySelectorAll(named))
+        for (const text of [...name.childNodes].filter((node) => node.nodeType === Node.TEXT_NODE)) {
+            const [first, ...others] = text.data.replaceAll(parts, "$&\0").split("\0");
+            if (others.length)
+                text.replaceWith(first, ...others.flatMap((one) => [document.createElement("wbr"), one]));
+        }
 
     /* A table of measured numbers takes one Tab. */
     for (const table of document.querySelectorAll("article table:has(button.measured)")) {

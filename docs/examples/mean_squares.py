@@ -26,14 +26,14 @@ def with_floats(samples):
     return np.dot(floats, floats) / len(floats)
 
 
-def summed_at_once(samples):  # chapter 7
+def summed_at_once(samples):
     return int(np.einsum("i,i->", samples, samples, dtype=np.int64)) / len(samples)
 
 
-def in_a_loop(samples):
+def in_a_loop(samples):  # chapter 7, compiled
     total = 0
     for sample in samples:
-        total += np.int64(sample) * sample
+        total += int(sample) * int(sample)
     return total / len(samples)
 
 

@@ -19,7 +19,7 @@ def main() -> None:
     print(f"samples without a rate: {table.failure.notna().sum()}")
     plain = (table.language == "python") & (table.variant == "") & ~table.warm_up
     rates = table[plain].pivot(
-        index=["heap_size_bytes", "source", "round"],
+        index=["heap_size_bytes", "round"],
         columns="program",
         values="rate_bytes_per_s",
     )

@@ -18,6 +18,7 @@ from spead_tutorial.chapters.catalogue import (
     Receiver,
     find_chapter,
     find_language,
+    find_sender,
 )
 from support import ROOT
 from support.programs import FOLDERS, name_of, source
@@ -74,11 +75,9 @@ def test_a_program_leaves_its_report_and_how_it_fails_and_ends_to_what_is_shared
         ("10", 10),
         ("tut_10_send_reuse_heaps", 10),
         ("tut_10_send_reuse_heaps.py", 10),
-        ("tut_send_2", 5),
-        ("tut_send_3", 6),
     ],
 )
-def test_a_chapter_is_found_by_number_name_and_older_name(text, number):
+def test_a_chapter_is_found_by_number_and_name(text, number):
     assert find_chapter(text).number == number
 
 
@@ -86,6 +85,12 @@ def test_a_chapter_is_found_by_number_name_and_older_name(text, number):
 def test_a_step_is_found_by_its_name_and_its_number_finds_the_chapter(step):
     assert find_chapter(step.name) is find_chapter(f"{step.name}.py") is step
     assert find_chapter(str(step.number)) in CHAPTERS
+
+
+def test_what_sends_to_a_receiver_may_also_be_an_arrays_sender():
+    assert find_sender("19") is find_sender("tut_19_send_corner_turn.py") is ARRAY[0]
+    assert find_sender("10") is find_chapter("10")
+    assert {find_sender(one.sender).number for one in RECEIVERS} == {2, 19}
 
 
 @pytest.mark.parametrize("text", ["", "1", "3", "tut_3", "99", "-2", "tut_send_1", "None"])

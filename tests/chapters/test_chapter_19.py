@@ -7,7 +7,6 @@ import random
 import re
 import signal
 import socket
-import sys
 import time
 from functools import partial
 from typing import Any
@@ -386,11 +385,3 @@ def test_both_programs_have_an_example_and_the_same_options_in_every_language():
             }
             found.append({re.findall(r"--?[\w-]+", word)[-1] for word in words} - {"--help"})
         assert found == found[:1] * len(found)
-
-
-def test_without_numba_one_line_says_what_to_install():
-    (_, path) = program(CHAPTER_19, "python")
-    start = "import runpy, sys; sys.modules['numba'] = None; runpy.run_path(sys.argv[0])"
-    done = ended([sys.executable, "-P", "-c", f"import sys; sys.argv = [{path!r}]; {start}"])
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith("pip install 'spead-tutorial[numba]'\n")

@@ -50,7 +50,7 @@ def test_values_of_every_type_of_whole_numbers_are_what_numpy_says(lab):
     done = of_packets(lab, [*packets, *end(99)], "-t", "1")
     assert powers(done.output) == expected
     assert f"\nTimestamp: {1:<10} Power: " in done.output
-    assert "0x3300 adc_samples, i64[2][3]: \n" in done.output
+    assert "0x3300 adc_samples, int64[2][3]: \n" in done.output
 
 
 def test_texts_and_timestamps_of_any_flavour_are_printed_and_strangers_words_as_letters(lab):
@@ -91,7 +91,7 @@ def test_a_heap_that_contradicts_the_descriptors_it_brings_costs_its_values_alon
         heap.add_item(Item(0x3300, "adc_samples", "", (size,), np.int8, value=samples))
         packets += packets_of(heap, cnt)
     done = of_packets(lab, [*packets, *end(3)])
-    assert "0x3300 adc_samples, i8[8]: \n" in done.output
+    assert "0x3300 adc_samples, int8[8]: \n" in done.output
     assert powers(done.output) == [("2", "9.00")]
     assert "heaps not understood: 1 " in done.output
 

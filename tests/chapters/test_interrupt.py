@@ -65,14 +65,6 @@ def test_a_program_can_be_interrupted_while_it_sends(receiver, chapter, language
     assert said == (-signal.SIGINT, "", "")  # which a shell calls 130
 
 
-def test_a_timeline_can_be_interrupted_while_it_is_taken(receiver):
-    host, port = receiver.getsockname()
-    said = interrupted_while_sending(
-        [COMMAND, "timeline", "-n", "1000000", host, str(port)], receiver
-    )
-    assert said == (130, "", "\nspead-tutorial: interrupted\n")
-
-
 # ---- A command line, which has something to clean up ----
 
 

@@ -48,6 +48,7 @@ def machines(tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     shutil.copy(LADDER, folder)
     (folder / "machines").mkdir()
+    make(folder / "elsewhere.jsonl", *next(iter(MADE_UP.values())))
     for name, its in MADE_UP.items():
         make(folder / "machines" / f"{name}.jsonl", *its)
     with pytest.MonkeyPatch.context() as patch:
@@ -93,7 +94,8 @@ def test_the_reference_machine_is_first_and_what_a_machine_is_stands_beside_its_
 def test_a_row_is_named_by_what_its_machine_does_not_share_with_all_others():
     told_apart = extension("measured_tables")._told_apart
     one = {"cpu": "A", "cores": "2", "L1d": "32 KiB", "L2": "1 MiB"}
-    assert told_apart([one]) == told_apart([one, one])[:1] == ["A"]
+    assert told_apart([one]) == ["A"]
+    assert told_apart([one, one]) == ["A", "A (2)"]
     assert told_apart([one, one | {"L2": "512 KiB"}]) == ["1 MiB of L2", "512 KiB of L2"]
     others = [one, one | {"cores": "8"}, {"cpu": "A", "cores": "2", "L2": "1 MiB"}]
     assert told_apart(others) == ["2 cores, 32 KiB of L1d", "8 cores, 32 KiB of L1d", "2 cores"]
@@ -115,7 +117,7 @@ def test_a_number_leads_to_what_is_said_of_its_machine(machines):
     role = measured.Measured(measured.rate)
     role.inliner = SimpleNamespace(document=SimpleNamespace(settings=SimpleNamespace(env=where)))
     said = []
-    for record in ("ladder", *(f"machines/{name}" for name in MADE_UP)):
+    for record in ("ladder", "elsewhere", *(f"machines/{name}" for name in MADE_UP)):
         number = role._number(measured.Said("1", "sure", record))
-        said += re.findall('href="([^"]+)"', number["around"][1])
-    assert said == ["results#the-reference-machine", "machines#machines", "machines#machines"]
+        said += re.findall('href="([^"]+)"', number["around"][1]) or [record]
+    assert said == ["results#the-reference-machine", "elsewhere", *["machines#machines"] * 2]

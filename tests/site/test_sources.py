@@ -25,8 +25,8 @@ from spead_tutorial.measure.place import Loopback
 from spead_tutorial.measure.records import OURS, Sample, Sent, Timeline
 from support import ROOT
 from support.programs import PROGRAMS
-from support.recordings import make_bounds
-from support.records import make_spacing
+from support.recordings import example, make_bounds, make_sample
+from support.records import make_spacing, receiving
 from support.site import Block, extension, fences, typed_rates
 
 DOCS = ROOT / "docs"
@@ -54,6 +54,7 @@ _OURS = re.compile(
     r"(?<![\w./-])(spead-tutorial [a-z]|python (-m bench|docs/|spead_tutorial/|\$\())"
 )
 _ACTIVATES = "/bin/activate"
+_COLUMNS = 103  # of a listing, at 1440 pixels
 
 
 def shells(path: Path) -> Iterator[list[str]]:
@@ -70,6 +71,12 @@ def test_commands_work_as_they_are_typed_by_a_reader_who_begins_at_their_page(pa
         return
     is_elsewhere = "tutorial" not in path.parts and "pip install" in path.read_text()
     assert is_elsewhere or any(_ACTIVATES in line for line in lines[:first])
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_commands_fit_their_box_beside_both_side_bars(path):
+    lines = itertools.chain.from_iterable(shells(path))
+    assert [line for line in lines if len(line) > _COLUMNS] == []
 
 
 # ---- Listings ----
@@ -433,9 +440,9 @@ def test_a_role_that_refuses_is_an_error_of_the_page(measured):
     assert "there is no record 'x'" in message.astext()
 
 
-def test_all_records_are_of_one_machine():
-    """The facts of one stand for all."""
-    of_receivers = "receive", "no-thread", "tut-12", "tut-17", "tut-18"
+def test_all_records_are_of_one_machine_or_pages_name_the_other():
+    """The facts of one stand for all; a page that has a record of another says its processor."""
+    of_receivers = "receive", "no-thread", "tut-12", "tut-17", "tut-18", "both-ends"
     found: dict[str, list[str]] = {}
     for path in sorted(RESULTS.glob("*.jsonl")):
         with path.open() as lines:
@@ -446,7 +453,53 @@ def test_all_records_are_of_one_machine():
             facts |= {key: header["lab"][key] for key in ("kind", "mtu")}
         facts |= {key: header["versions"][key] for key in ("python", "numpy", "compiler")}
         found.setdefault(json.dumps(facts), []).append(path.stem)
-    most = max(found, key=len)
-    assert [
-        facts for facts in found if not json.loads(facts).items() <= json.loads(most).items()
-    ] == []
+    (most,) = (facts for facts, there in found.items() if "ladder" in there)
+    elsewhere = [
+        name
+        for facts, names in found.items()
+        if not json.loads(facts).items() <= json.loads(most).items()
+        for name in names
+    ]
+    for page in PAGES:
+        text = page.read_text()
+        for record in elsewhere:
+            if re.search(rf"(}}`|-table}} )([a-z_-]+ )*{record}(?![\w-])", text):
+                assert f"{{fact}}`cpu {record}`" in text, page
+
+
+def test_a_chapter_is_held_against_the_best_before_it_and_bold_where_it_is_faster():
+    extension("measured")
+    module = extension("measured_tables")
+    lines = ["tut_10_send_reuse_heaps", "tut_8_send_reuse_memory", "tut_11_send_batch_heaps"]
+    heads, eight, eleven = module.over_best("targets", *lines).rows
+    column = heads.index("64 KiB, C")
+    gained = module.gain_estimate(f"targets c 64KiB {lines[0]} -> {lines[2]}")
+    assert eleven[column] == f"{gained.median:.2f} [{gained.low:.2f}, {gained.high:.2f}]"
+    assert not any("**" in cell for cell in eight)  # no reader is sent back to it
+    ten = module.over_best("targets", lines[1], lines[0]).rows[1]
+    assert ten[heads.index("8 KiB, Python")].startswith("**")
+
+
+def test_a_table_of_losses_says_what_was_lost_at_each_rate_and_up_to_where_nothing(measured):
+    made = {"loss": example("loss").samples, "both-ends": [_both_ends()]}
+    write(measured.RESULTS, **made)
+    module = extension("measured_runs")
+    lines = (f"in {name} | ours {name.lower()} tut_7_recv_power" for name in ("C", "Python"))
+    heads, c, python = module.lost_at("loss", *lines).rows
+    assert heads == ("% lost at", "1 GB/s", "2 GB/s", "nothing lost up to")
+    assert c == ("in C", "0", "0", "2 GB/s")
+    assert python == ("in Python", "0", "25", "1 GB/s")
+    with pytest.raises(ValueError, match=r"loss has no .*there are"):
+        module.lost_at("loss", "in C++ | ours cpp tut_7_recv_power")
+    assert module.both_ends().rows[1] == (
+        *("ours in C", "spead2 in C++", "2.1", "1\N{THIN SPACE}000", "10"),
+        *("0.48", "0.24", "12 %", "4"),
+    )
+
+
+def _both_ends() -> Sample:
+    took = {"cpu_user_ns": 3 * 10**8, "cpu_system_ns": 2 * 10**8, "sender_cpu_ns": 10**9}
+    seen = {"packets": 1000, "received_dropped": 10, "growth_bytes": 4096, "fullest_percent": 12.4}
+    setting = {"heaps": 2000, "heap_size": 1 << 20, "payload_bytes": 2000 << 20}
+    made = make_sample("tut_13_send_hot", "c", 1000.0, variant="to spead2-source, link of 10 Gb/s")
+    return receiving(made, **took | seen | setting)

@@ -19,12 +19,15 @@ _BLOCKS = {"code", "code-block", "code-cell", "sourcecode"}
 #: Rates that are typed, as they have not been measured.
 CHOSEN = {
     "0.05 GB/s": "what chapter 17's program is sent while it works",
+    "5 MB/s": "the slow link of an array in the lab",
     "100 MB/s": "the rate that chapter 2 asks for",
     "200 MB/s": "what chapter 6's slow listener reads",
     "1 GB/s": "an example of what somebody may need",
     "3 GB/s": "what why sends to a receiver that takes 1 GB/s",
     "1 Gb/s": "a link",
     "4 Gb/s": "a link",
+    "8 Gb/s": "a link",
+    "16 Gb/s": "a link",
     "10 Gb/s": "a link",
     "25 Gb/s": "a link",
     "40 Gb/s": "a link",

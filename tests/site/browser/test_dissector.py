@@ -3,13 +3,12 @@
 
 import math
 import random
-import socket
 
 import numpy as np
 import pytest
 
-from spead_tutorial import Flavour, ThreadPool
-from spead_tutorial.send import ItemGroup, PacketGenerator, StreamConfig, UdpStream
+from spead_tutorial import Flavour
+from spead_tutorial.send import ItemGroup, PacketGenerator
 from support.browser import ONLY_VIOLATIONS, violations
 
 PAGE = "tutorial/1-spead-on-the-wire.html"
@@ -32,7 +31,8 @@ def dissector(page):
 @pytest.fixture
 def script(page):
     """A page that has only what takes heaps apart."""
-    page.add_script_tag(url="dissector.js")
+    for name in ("packets.js", "dissector.js"):
+        page.add_script_tag(url=name)
     return page
 
 
@@ -153,28 +153,6 @@ def test_the_page_cuts_any_heap_into_the_cores_packets_and_refuses_what_it_refus
     assert 50 < expected.count(None) < 300, "there is too little of one kind"
     for heap, want, got in zip(heaps, expected, script.evaluate(_CUT, heaps), strict=True):
         assert got == want, heap
-
-
-def test_the_page_shares_packets_out_over_messages_as_the_sender_does(script):
-    rng = random.Random(1)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink, ThreadPool() as pool:
-        sink.bind(("127.0.0.1", 0))
-        for size in (64, 256, 1472, 8972, 30000):
-            config = StreamConfig(max_packet_size=size, rate=0)
-            stream = UdpStream(pool, [sink.getsockname()], config)
-            for _ in range(8):
-                samples = np.zeros(rng.randint(1, min(120_000, 60 * size)), np.int8)
-                group = ItemGroup()
-                group.add_item(0x3300, "samples", "", samples.shape, np.int8, value=samples)
-                heap = group.get_heap(descriptors="none", data="all")
-                sizes = [len(packet) for packet in PacketGenerator(heap, 1, size)]
-                before = stream.stats.messages
-                stream.send_heap(heap)
-                sent = stream.stats.messages - before
-                if stream.stats.gso_messages == 0 and len(sizes) > sent > 1:
-                    pytest.skip("this kernel does not cut messages into packets")
-                runs = script.evaluate("sizes => Dissector.messages(sizes)", sizes)
-                assert (sum(runs), len(runs)) == (len(sizes), sent), sizes
 
 
 # ---- As a reader uses it ----

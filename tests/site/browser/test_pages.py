@@ -70,6 +70,8 @@ def check(site: Path, path: str) -> Iterator[str]:
     page = read(site / path)
     if not page.title.strip() or page.lang != "en":
         yield f"its title is {page.title!r}, and its language {page.lang!r}"
+    if "<p>| " in (site / path).read_text():
+        yield "a table has an empty line within, or a row too many"
     firsts = [text for level, text in page.headings if level == 1]
     if len(firsts) != 1:
         yield f"it has {len(firsts)} headings of the first level: {firsts}"
