@@ -218,22 +218,19 @@ def test_an_item_that_is_described_as_before_stays_and_another_replaces_it():
         b"{'descr': '\\d', 'fortran_order': False, 'shape': ()}",
         b"(" * 500,
         b"""{"descr": '''a',1''', "shape": %b1}#'""" % (b"-" * 20000),  # code behind a text
-        b" " * 65536 + NUMPY,
         *(
             b"{'descr': %b, 'fortran_order': False, 'shape': ()}" % descr
             for descr in (
                 *rb"None 'M8[D/0]' 'm8[0s]' 'M8[9999999999s]' 'i4,i4' '2i4' 'float64' 'i3'".split(),
-                *rb"'S0' 'V2147483648' 'U536870912' [] [('\ud800','i1')] [('a','i1',1)]".split(),
+                *rb"'S0' 'U536870912' [] [('\ud800','i1')] [('a','i1',1)]".split(),
                 *rb"[('a','i1'),('a','i1')] [('a','i1',(0,))] [('a','i1',1,2)]".split(),
                 *rb"{'names':['a'],'formats':['i1']} [('a','V1024',(1024,1025))]".split(),
                 b"[('a', 'i1', (%b))]" % (b"1, " * 33),
-                b"[('a', " * 9 + b"'i1'" + b")]" * 9,
-                b"[%b]" % b", ".join(b"('', 'b1')" for _ in range(4097)),
             )
         ),
         *(
             b"{'descr': '>i2', 'fortran_order': False, 'shape': (%b)}" % shape
-            for shape in (b"True,", b"1", b"9" * 400 + b",", b"9" * 18 + b",", b"1, " * 33)
+            for shape in (b"True,", b"1", b"9" * 400 + b",", b"9" * 18 + b",")
         ),
     ],
     ids=lambda header: repr(header[:40]),

@@ -333,6 +333,16 @@ def test_a_descriptor_that_receivers_leave_out_says_why(pointers, why, follows):
         assert len(stream.get().get_descriptors()) == (why is None)
 
 
+@pytest.mark.parametrize("beyond", [(False, 0, 2), (False, 0x11, 2)])
+def test_a_descriptor_with_an_address_beyond_what_came_is_a_part_of_one(beyond):
+    pointers = [CNT, OFFSET, (True, 4, 1), (True, 0x14, 7), NAMED, beyond]
+    inner = packet_of(pointers, b"n", 8)
+    take_apart(inner)
+    assert ref_decode.decode_descriptor(inner, 0) is None
+    with pytest.raises(wire.WireError, match="saw a part of one"):
+        wire.parse_descriptor(inner)
+
+
 def test_the_last_of_what_a_descriptor_repeats_counts():
     pointers = [*ALL, (False, 0x10, 0), (False, 0x10, 4), IDENTIFIED, (True, 0x14, 0x1001)]
     found = wire.parse_descriptor(packet_of([*pointers, (False, 0x10, 0)]))

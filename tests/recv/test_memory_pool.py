@@ -154,17 +154,6 @@ def test_a_pool_counts_what_it_gave_and_what_is_in_use(own_threads):
     )
 
 
-def test_a_pool_that_runs_low_is_refilled(own_threads):
-    pool = st.MemoryPool(own_threads, 1, UPPER, 20, 0, 4)
-    wait_until(lambda: pool.stats.free == 4)
-    with new_stream(own_threads, pool, 10) as stream:
-        stream.add_buffer_reader(packets(3))
-        held = list(stream)
-        wait_until(lambda: pool.stats.free == 4)
-        assert pool.stats.in_use == len(held) == 3
-    assert pool.stats.empty == 0
-
-
 # ---- What is said ----
 
 

@@ -127,11 +127,6 @@ def check_unit_test(got):
         assert same(value, corrected)
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_an_instrument_is_tested_in_one_process(library):
-    check_unit_test(asyncio.run(program("unit_test", library).in_process()))
-
-
 @mixes
 @in_loop
 async def test_an_instrument_is_tested_over_tcp(sockets, sender, receiver):

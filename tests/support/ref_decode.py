@@ -196,7 +196,8 @@ def decode_descriptor(data: bytes, bug_compat: int) -> Descriptor | None:
         packet = parse(data)
     except BadPacketError:
         return None
-    if packet.offset or packet.heap_length not in (None, len(packet.payload)):
+    whole = len(packet.payload)
+    if packet.offset or packet.heap_length not in (None, whole) or packet.highest_address > whole:
         return None
     heap = Heap(0, packet.address_bits, packets=[packet])
     values = heap.addressed()

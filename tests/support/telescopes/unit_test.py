@@ -53,26 +53,11 @@ async def collect(reader):
     return got
 
 
-def make_reader(add, *arguments, **options):
-    """A stream with one reader; `add` is the name of the method that adds it."""
+def make_reader(acceptor, **options):
+    """A stream that reads a connection."""
     stream = spead2.recv.asyncio.Stream(spead2.ThreadPool())
-    getattr(stream, add)(*arguments, **options)
+    stream.add_tcp_reader(acceptor, **options)
     return stream
-
-
-async def in_process():
-    """Run the instrument with a queue on either side of it."""
-    before, after = spead2.InprocQueue(), spead2.InprocQueue()
-    config = spead2.send.StreamConfig(max_packet_size=500)
-    to_it, from_it = (
-        spead2.send.asyncio.InprocStream(spead2.ThreadPool(), [queue], config)
-        for queue in (before, after)
-    )
-    await drive(to_it)
-    before.stop()
-    await instrument(make_reader("add_inproc_reader", before), from_it)
-    after.stop()
-    return await collect(make_reader("add_inproc_reader", after))
 
 
 async def connect(endpoint):
@@ -88,9 +73,9 @@ async def drive_by_tcp(endpoint):
 
 async def instrument_by_tcp(acceptor, endpoint):
     """Run the instrument with a connection on either side of it."""
-    await instrument(make_reader("add_tcp_reader", acceptor), await connect(endpoint))
+    await instrument(make_reader(acceptor), await connect(endpoint))
 
 
 async def collect_by_tcp(acceptor):
     """Take what the instrument says from a connection."""
-    return await collect(make_reader("add_tcp_reader", acceptor, max_size=9000))
+    return await collect(make_reader(acceptor, max_size=9000))
