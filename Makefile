@@ -16,7 +16,7 @@ WORKERS = -n $(JOBS) --maxprocesses 8
 SOURCES := pyproject.toml meson.build meson.options $(shell find csrc spead_tutorial -type f \
 	-not -name '*.pyc')
 
-.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-pytest test-notebooks notebooks notebooks-refresh docs test-docs packages test-packages test-oldest screenshots figures peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean
+.PHONY: help setup tour tour-notebooks tour-site test thorough alone test-c test-python test-pytest test-notebooks notebooks notebooks-refresh docs test-docs packages test-packages test-oldest screenshots figures runs peer bench bench-quick check lint sanitize sanitize-addresses fuzz clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -38,15 +38,15 @@ $(BIN)/.installed: $(SOURCES)
 tour: setup ## every chapter that sends, in Python and in C, in a lab; a table and a page, the notebooks, the site
 	$(BIN)/spead-tutorial tour
 	@$(MAKE) --jobs=2 tour-notebooks tour-site
-	@$(BIN)/spead-tutorial tour --from-record # the page has links to both now
+	@$(BIN)/spead-tutorial tour --from-record >/dev/null # the page has links to both now
 
 tour-notebooks: setup
-	$(BIN)/python .ci/notebooks.py html results/tour/notebooks
+	@$(BIN)/python .ci/notebooks.py html results/tour/notebooks
 
 tour-site: setup
-	@echo "Building the site, with the reference machine's records."
 	@$(BIN)/sphinx-build -q -j auto -b html -d $(BUILD)/tour-doctrees docs results/tour/site
 	@rm -rf results/tour/jupyter_execute # what myst-nb leaves beside a site
+	@echo "The site, with the reference machine's records: results/tour/site/index.html"
 
 test: $(BIN)/.browser ## all tests but those that take long: every part is run, also after one has failed
 	@trap 'exit 130' INT; failed=0; \
@@ -70,6 +70,10 @@ docs: setup ## build the site, into build/site
 
 figures: setup ## draw the committed pictures again from the committed records
 	$(BIN)/python -m bench plot -i bench/results -o docs/figures
+
+runs: setup ## run again what the first screens of pages show, and store what it prints
+	@for file in docs/examples/runs/*.txt; do read -r _ command <$$file; \
+	  { echo "$$ $$command"; $$command 2>/dev/null; } >$$file.new && mv $$file.new $$file || exit 1; done
 
 peer: setup ## build spead2 from its source, to be measured beside the one that pip installs
 	rm -rf $(BUILD)/peer && mkdir -p $(BUILD)
