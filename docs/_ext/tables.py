@@ -106,7 +106,8 @@ def built(
 def chapters(*lines: str) -> Table:
     found = {one.number: ("sends", one.change) for one in CHAPTERS}
     found |= {one.number: ("receives", one.change) for one in RECEIVERS}
-    found |= {ARRAY[0].number: ("sends, receives", " and ".join(one.change for one in ARRAY))}
+    change = "; the receiver has ".join(one.change for one in ARRAY)
+    found |= {ARRAY[0].number: ("sends, receives", change)}
     found |= {int(number): ("", words) for number, words in (line.split(" | ") for line in lines)}
     rows = [(f"[]({chapter_page(number)})", *words) for number, words in sorted(found.items())]
     return Table([("Chapter", "Its program", "What changes"), *rows])
