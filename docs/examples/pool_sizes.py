@@ -64,8 +64,9 @@ orders = {  # packets, and how many heaps are whole
     ),
 }
 print("buffers".ljust(10), *orders, sep="  ")
-for buffers in range(BUFFERS - 3, BUFFERS + 1):
-    name = f"n - {BUFFERS - buffers}" if buffers < BUFFERS else "n"
+for buffers in range(BUFFERS - 3, BUFFERS + 2):
+    more = buffers - BUFFERS
+    name = f"n {'-' if more < 0 else '+'} {abs(more)}" if more else "n"
     counts = [times_empty(*order, buffers) for order in orders.values()]
     cells = (f"{count:>{len(head)}}" for head, count in zip(orders, counts, strict=True))
     print(f"{name} = {buffers}".ljust(10), *cells, sep="  ")
