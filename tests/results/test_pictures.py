@@ -27,7 +27,7 @@ from support.recordings import (
     make_rounds,
     make_sample,
 )
-from support.records import HEADER, make_spacing
+from support.records import HEADER
 
 MS = 1_000_000
 Change = Callable[[Recording], Recording]
@@ -83,10 +83,6 @@ def with_header(**changes: Any) -> Change:
 
 def with_mtu(mtu: int | None) -> Change:
     return with_header(lab={"kind": "dummy", "mtu": mtu})
-
-
-def spacings(*runs: Any) -> Change:
-    return lambda recording: Recording(HEADER, (), spacings=runs)
 
 
 def chapters(rates: dict[int, float]) -> tuple[Sample, ...]:
@@ -152,12 +148,6 @@ def same(recording: Recording) -> Recording:
     return recording
 
 
-#: Two programs of which as much leaves at once; and one alone.
-ALIKE = [
-    make_spacing(program, False, 100, 10, number)
-    for program in ("tut_4_send_perf", "tut_5_send_pipeline")
-    for number in range(7)
-]
 WARM_UP_FAILED = make_sample("tut_6_send_pktsize", "c", 1.0, warm_up=True, failure="it failed")
 FAILED_6 = "6 Bigger packets, C: 1 MiB failed."
 STEPS_5_TO_10 = "Chapters 5 to 10 make 1 MiB heaps twice as fast in Python and C"
@@ -240,9 +230,6 @@ SAYS = [
       "constant sam"], []),
     ("pipeline", only(lambda one: not one.random),
      ["Constant samples, a core each, C, gain: 1 MiB x1.50 ("], ["Random"]),
-    ("spacing", spacings(*ALIKE), ["no difference that can be told in what leaves at once."], []),
-    ("spacing", spacings(make_spacing("tut_4_send_perf", True, 6000)),
-     ["255 KiB leave at once in turns."], []),
 ]  # fmt: skip
 
 
@@ -264,12 +251,6 @@ def with_failed_splits(recording: Recording) -> Recording:
     return dataclasses.replace(recording, splits=(*failed, *recording.splits))
 
 
-def with_failed_spacing(recording: Recording) -> Recording:
-    run = make_spacing("tut_4_send_perf", False, 10)
-    run = replace(run, heaps=(), time_ns=(), message_bytes=(), failure="no")
-    return dataclasses.replace(recording, spacings=(run, *recording.spacings))
-
-
 @pytest.mark.parametrize(
     ("name", "change"),
     [
@@ -282,7 +263,6 @@ def with_failed_spacing(recording: Recording) -> Recording:
         ("ladder", again(implementation="spead2", elapsed_ns=1)),
         ("where", again(warm_up=True, elapsed_ns=10)),
         ("where", with_failed_splits),
-        ("spacing", with_failed_spacing),
     ],
 )  # fmt: skip
 def test_what_is_no_part_of_a_picture_does_not_change_it(name, change):
@@ -330,26 +310,6 @@ def test_bars_are_at_the_times_that_were_recorded():
     )
     assert program == [(0, 6), (10, 16)]  # between them it waits
     assert network == [(6, 8), (16, 18)]
-
-
-def test_there_is_a_line_at_the_time_of_each_message_of_three_heaps_and_the_next():
-    one = make_spacing("tut_4_send_perf", True, 6000)
-    (axis,) = draw(PICTURES["spacing"][0], Recording(HEADER, (), spacings=(one,))).figure.axes
-    segments = [one for lines in axis.collections for one in lines.get_segments()]
-    begins = [6.03 * heap for heap in range(4)]
-    expected = [begin + 0.01 * message for begin in begins for message in range(4)]
-    found = sorted(float(points[0][0]) for points in segments)
-    assert found[: len(expected)] == pytest.approx(expected[: len(found)])
-    of_one, of_next = axis.collections[:2]
-    assert of_one.get_color()[0].tolist() != of_next.get_color()[0].tolist()
-
-
-def test_a_heap_that_was_held_up_is_not_shown():
-    even = make_spacing("tut_4_send_perf", True, 100)
-    late = [time + 10**8 * (heap > 14) for heap, time in zip(even.heaps, even.time_ns, strict=True)]
-    runs = (replace(even, time_ns=tuple(late)),)
-    figure = draw(PICTURES["spacing"][0], Recording(HEADER, (), spacings=runs)).figure
-    assert figure.axes[0].get_xlim()[1] < 1
 
 
 # ---- Points, as data ----

@@ -25,7 +25,7 @@ FEW = ("ladder",)
 #: What matplotlib calls marks and hatches: it hashes their colours.
 _IDS = re.compile(rb"\b[mhp][0-9a-f]{10}\b")
 #: Pictures of single runs have no points, nor has that of the means of what became of packets.
-WITHOUT_POINTS = {"timeline", "spacing", "lost"}
+WITHOUT_POINTS = {"timeline", "lost"}
 
 
 def few_of(names: Sequence[str]) -> list[object]:

@@ -20,7 +20,6 @@ from support.recordings import PICTURES
 #: Committed pictures of single runs, and of the means of what became of packets: without points.
 WITHOUT_POINTS = {
     "tut-5-send-pipeline-timeline",
-    "tut-5-packet-spacing",
     "tut-7-recv-power-lost",
 }
 SVG = "{http://www.w3.org/2000/svg}"

@@ -15,7 +15,7 @@ from spead_tutorial.chapters.catalogue import LANGUAGES, MEASURED, find_chapter
 from spead_tutorial.measure.records import Received, Recording, Sample, Series, Split, Timeline
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots.sweep import compared
-from support.records import HEADER, SAMPLE, make_spacing, receiving
+from support.records import HEADER, SAMPLE, receiving
 
 KIB, MIB = 1 << 10, 1 << 20
 EIGHT, TEN = "tut_8_send_reuse_memory", "tut_10_send_reuse_heaps"
@@ -178,19 +178,6 @@ def make_where() -> Recording:
     return Recording(HEADER, tuple(samples), splits=tuple(splits))
 
 
-def make_spacings() -> Recording:
-    runs = [
-        make_spacing(program, is_random, gap + 7 * number, 10, number)
-        for program, is_random, gap in (
-            ("tut_5_send_pipeline", True, 2000),
-            ("tut_4_send_perf", True, 6000),
-            ("tut_5_send_pipeline", False, 20),
-        )
-        for number in range(7)
-    ]
-    return Recording(HEADER, (), spacings=tuple(runs))
-
-
 def make_lossless() -> Recording:
     """Searches that have found those rates."""
     samples = [
@@ -252,7 +239,6 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("pipeline", plots.pipeline, make_pipeline()),
         ("timeline", plots.timeline, make_pipeline()),
         ("where", plots.where, make_where()),
-        ("spacing", plots.spacing, make_spacings()),
         ("ceiling", plots.ceiling, example("ceiling")),
         ("receiving", plots.receiving, example("receiving")),
         ("receivers", plots.receivers_ladder, make_lossless()),
@@ -261,4 +247,4 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("hot", plots.hot, example("hot")),
     )
 }
-OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where", "spacing"})
+OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where"})

@@ -24,7 +24,7 @@ from spead_tutorial.results.plots.render import (
 from spead_tutorial.results.plots.splits import hot, lost, where
 from spead_tutorial.results.plots.sweep import Compared, Sweep
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
-from spead_tutorial.results.plots.timeline import spacing, timeline
+from spead_tutorial.results.plots.timeline import timeline
 from spead_tutorial.results.plots.ways import causes, ceiling, loopback, pipeline
 
 __all__ = [
@@ -55,7 +55,6 @@ __all__ = [
     "require",
     "save",
     "save_for_site",
-    "spacing",
     "timeline",
     "where",
 ]
