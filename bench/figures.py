@@ -100,7 +100,7 @@ def draw(source: Path, output: Path, sweeps: Iterable[str] = ()) -> tuple[list[P
             name, recording = output / picture.name, read(record)
             unfinished = name.with_suffix(".part")
             try:
-                unfinished.write_bytes(plots.render(picture.draw, recording, plots.LIGHT))
+                unfinished.write_bytes(plots.render(picture.draw(recording), plots.LIGHT))
                 unfinished.replace(name)
             finally:
                 unfinished.unlink(missing_ok=True)

@@ -188,7 +188,7 @@ def _draw_all(app: Sphinx) -> None:
 def _draw(name: str, folder: Path) -> None:
     picture = _PICTURES[name]
     recording = read(RESULTS / f"{picture.sweep}.jsonl")
-    plots.save_for_site(folder / f"{name}.svg", picture.draw, recording)
+    plots.save_for_site(folder / f"{name}.svg", picture.draw(recording))
 
 
 def shown(directive: SphinxDirective, light: Path, caption: str) -> list[nodes.Node]:

@@ -27,7 +27,7 @@ from spead_tutorial.measure.records import Recording, Sample, Timeline
 from spead_tutorial.notebook.measuring import NotebookError, Run
 from spead_tutorial.results import plots
 from spead_tutorial.results.plots.facts import NO_DIFFERENCE
-from spead_tutorial.results.plots.parts import Parts, legend, panel_width
+from spead_tutorial.results.plots.parts import Parts, legend
 from spead_tutorial.results.plots.parts import Row as Bar
 from spead_tutorial.results.plots.picture import Picture
 from spead_tutorial.results.plots.sweep import compared
@@ -208,17 +208,18 @@ def picture(draw: plots.Draw, recording: Recording) -> None:
     """Draw a picture of a recording and show it; one over loopback says so across it."""
     from IPython.display import display
 
-    drawn = plots.render_both(
-        _marked(draw) if _over_loopback(recording) else draw, recording, plots.LIGHT
-    )
+    shown = draw(recording)
+    if _over_loopback(recording):
+        shown = dataclasses.replace(shown, across=_MARK)
+    svg, png = plots.render_both(shown, plots.LIGHT)
     # Front ends show the SVG only of a notebook that they trust, and the PNG of any other.
     kinds = {
-        "image/svg+xml": drawn.svg.decode(),
-        "image/png": base64.b64encode(drawn.png).decode(),
+        "image/svg+xml": svg.decode(),
+        "image/png": base64.b64encode(png).decode(),
     }
-    words = {kind: {"alt": drawn.title} for kind in kinds}
-    display(kinds | {"text/plain": drawn.title}, raw=True, metadata=words)
-    if NO_DIFFERENCE in drawn.title:
+    words = {kind: {"alt": shown.name} for kind in kinds}
+    display(kinds | {"text/plain": shown.name}, raw=True, metadata=words)
+    if NO_DIFFERENCE in shown.name:
         print(_TRY)
 
 
@@ -241,8 +242,8 @@ def draw_parts(
         )
         for name, parts in bars.items()
     ]
-    width, most = panel_width(1, _NAMES), 1.15 * max(sums.values())
-    panel = Parts("", "µs for each heap", rows, fills, lambda *_: "", width, _NAMES, most, 1)
+    most = 1.15 * max(sums.values())
+    panel = Parts("", "µs for each heap", rows, fills, lambda *_: "", _NAMES, most, 1)
 
     def draw(recording: Recording) -> Picture:
         foot = plots.caption(recording, note)
@@ -262,11 +263,6 @@ def by_heap_size(title: str, sweep: str, **programs: str) -> plots.Sweep:
     names = (before.replace("_", " "), after.replace("_", " "))
     pairs = compared((Run(first).program.name, ""), (Run(changed).program.name, ""))
     return plots.Sweep(f"{title} make", pairs, names, sweep)
-
-
-def _marked(draw: plots.Draw) -> plots.Draw:
-    """Return what draws the same, and across it where it was measured."""
-    return lambda recording: dataclasses.replace(draw(recording), across=_MARK)
 
 
 # ---- Timelines: what overlapping gains, and the model that predicts it ----

@@ -415,13 +415,14 @@ def test_a_picture_is_shown_in_two_kinds_with_words_and_marked_where_there_is_no
     notebook.picture(plots.ladder, recording)
     notebook.picture(plots.ladder, Recording(ELSEWHERE, (SAMPLE,)))
     (kinds, said), (marked, _) = shown
-    drawn = plots.render_both(plots.ladder, recording, plots.LIGHT)
+    picture = plots.ladder(recording)
+    svg, png = plots.render_both(picture, plots.LIGHT)
     assert kinds == {
-        "image/svg+xml": drawn.svg.decode(),
-        "image/png": base64.b64encode(drawn.png).decode(),
-        "text/plain": drawn.title,
+        "image/svg+xml": svg.decode(),
+        "image/png": base64.b64encode(png).decode(),
+        "text/plain": picture.name,
     }
-    assert said == {key: {"alt": drawn.title} for key in ("image/svg+xml", "image/png")}
+    assert said == {key: {"alt": picture.name} for key in ("image/svg+xml", "image/png")}
     assert "drawn by: somebody" in kinds["image/svg+xml"]
     assert "measured over loopback" in marked["image/svg+xml"]
     assert "measured over loopback" not in kinds["image/svg+xml"]
@@ -429,10 +430,11 @@ def test_a_picture_is_shown_in_two_kinds_with_words_and_marked_where_there_is_no
 
 
 def test_a_picture_that_finds_no_difference_says_what_to_try(shown, capsys, monkeypatch):
+    monkeypatch.setattr(plots, "render_both", lambda *_: (b"<svg/>", b""))
     for title in ("A: 2 times", f"A: {NO_DIFFERENCE}"):
-        drawn = plots.Rendered(title, b"<svg/>", b"")
-        monkeypatch.setattr(plots, "render_both", lambda *_, drawn=drawn: drawn)
-        notebook.picture(plots.ladder, Recording(HEADER, (SAMPLE,)))
+        notebook.picture(
+            notebook.draw_parts(title, {"one": {"send": 1.0}}), Recording(HEADER, (SAMPLE,))
+        )
         said = capsys.readouterr().out
         assert ("rounds=9" in said) is (NO_DIFFERENCE in title)
 

@@ -63,28 +63,21 @@ def test_a_picture_can_be_read_and_says_in_words_what_it_shows_and_of_what(name)
 
 @pytest.mark.parametrize("name", few_of([*PICTURES]))
 def test_a_picture_is_saved_light_and_dark_and_both_kinds_are_of_one_figure(name, tmp_path):
-    written = plots.save(tmp_path / "some.svg", *PICTURES[name])
+    picture = drawing(name).picture
+    written = plots.save(tmp_path / "some.svg", picture)
     assert [path.name for path in written] == ["some.svg", "some-dark.svg"]
     light, dark = (path.read_bytes() for path in written)
     assert light == drawing(name).svg
-    drawn_dark = plots.render(*PICTURES[name], plots.DARK)
+    drawn_dark = plots.render(picture, plots.DARK)
     assert _IDS.sub(b"", dark) == _IDS.sub(b"", drawn_dark)
     assert plots.LIGHT.background.encode() in light
     assert plots.DARK.background.encode() in dark
     assert plots.LIGHT.text.encode() not in dark
 
-    picture, recording = PICTURES[name]
-    figures = []
-
-    def count(recording: Recording) -> object:
-        figures.append(picture(recording))
-        return figures[-1]
-
-    both = plots.render_both(count, recording, plots.LIGHT)
-    assert [one.name for one in figures] == [both.title]
-    assert both.svg == drawing(name).svg
-    assert len(both.png) < 60_000  # notebooks store it
-    with Image.open(io.BytesIO(both.png)) as image:
+    svg, png = plots.render_both(picture, plots.LIGHT)
+    assert svg == light
+    assert len(png) < 60_000  # notebooks store it
+    with Image.open(io.BytesIO(png)) as image:
         inches = drawing(name).figure.get_size_inches()
         assert image.size == tuple(round(100 * one) for one in inches)
         assert (image.mode, image.info) == ("P", {}), "it says what made it"
@@ -208,4 +201,4 @@ def test_colours_of_lines_differ_for_everybody(theme, kind):
 def test_without_matplotlib_drawing_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(plots.MissingError, match=r"spead-tutorial\[lab\]"):
-        plots.render(plots.ladder, make_ladder(), plots.LIGHT)
+        plots.render(plots.ladder(make_ladder()), plots.LIGHT)

@@ -37,7 +37,6 @@ class Drawing:
 
     picture: Picture
     figure: Any
-    recording: Recording
     theme: plots.Theme
 
     @property
@@ -58,7 +57,7 @@ class Drawing:
     @functools.cached_property
     def svg(self) -> bytes:
         """The bytes of `plots.render`."""
-        return plots.render(lambda _: self.picture, self.recording, self.theme)
+        return plots.render(self.picture, self.theme)
 
     @functools.cached_property
     def seen(self) -> list[str]:
@@ -75,10 +74,9 @@ def draw(
     picture: plots.Draw, recording: Recording, theme: plots.Theme = plots.LIGHT, **changes: Any
 ) -> Drawing:
     """Draw a picture of a recording, or of one with such changes, as `plots.render` does."""
-    recording = dataclasses.replace(recording, **changes)
-    shown = picture(recording)
+    shown = picture(dataclasses.replace(recording, **changes))
     with drawn(shown, theme) as figure:
-        return Drawing(shown, figure, recording, theme)
+        return Drawing(shown, figure, theme)
 
 
 @functools.cache

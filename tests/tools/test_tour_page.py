@@ -16,7 +16,7 @@ from support.tours import arrived, recorded
 
 
 def drawn(recording: Recording, folder: Path) -> str:
-    pictures = plots.save(folder / "tut-ladder.svg", plots.ladder, recording)
+    pictures = plots.save(folder / "tut-ladder.svg", plots.ladder(recording))
     text = page(recording, entries(recording), read_arrivals(recording), pictures, folder)
     alone = re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL)
     for tag in set(re.findall(r"</(\w+)>", alone)):

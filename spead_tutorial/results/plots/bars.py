@@ -8,7 +8,7 @@ from typing import Any
 
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import facts
-from spead_tutorial.results.plots.picture import Axes, Line, Mark, Said
+from spead_tutorial.results.plots.picture import Axes, Line, Mark, Panel, Said
 from spead_tutorial.results.plots.sheet import LETTER, count_down, write
 from spead_tutorial.results.plots.theme import FAINT, MARKERS, NAMES, Theme
 from spead_tutorial.results.units import size, thousands
@@ -64,10 +64,9 @@ def by_language(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Bars:
+class Bars(Panel):
     """A panel of groups of bars; gains are marks at both sides of 1."""
 
-    name: str
     label: str  # of the scale
     groups: Sequence[Group]
     most: float  # of the scale
@@ -80,17 +79,10 @@ class Bars:
 
     @property
     def sides(self) -> tuple[float, float]:
-        """Room for the names of groups, and for the values."""
         return (self.names + 0.12) * self.is_first, 0.15
 
     @property
-    def below(self) -> float:
-        """Room for the scale."""
-        return 0.55
-
-    @property
     def height(self) -> float:
-        """Room for each group."""
         return sum(map(self._inches, self.groups))
 
     def _lines(self, group: Group) -> list[str]:
@@ -102,7 +94,6 @@ class Bars:
         return max(_PITCH * lanes, _LINE * len(self._lines(group))) + _APART
 
     def said(self) -> Iterator[Said]:
-        """Return the values, and what has none."""
         for y, one in self._places():
             if one.estimate is not None:
                 yield Mark(one.line, one.at, one.estimate, one.estimate.median, y)

@@ -9,7 +9,7 @@ from typing import Any
 
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.facts import Point, Value, rate
-from spead_tutorial.results.plots.picture import SPEED, Axes, Line, Mark, Said, where_on_x
+from spead_tutorial.results.plots.picture import SPEED, Axes, Line, Mark, Panel, Said, where_on_x
 from spead_tutorial.results.plots.sheet import LETTER, spread, write
 from spead_tutorial.results.plots.theme import FAINT, MARKERS, WIDTH, Theme
 from spead_tutorial.results.units import size, thousands
@@ -88,10 +88,9 @@ def curve(
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Curves:
+class Curves(Panel):
     """A panel of at most three lines."""
 
-    name: str
     curves: Sequence[Curve]
     scale: Scale
     most: float  # the highest value of the axis
@@ -103,17 +102,14 @@ class Curves:
 
     @property
     def sides(self) -> tuple[float, float]:
-        """Room for the numbers of the scale, and for the names of the lines."""
         longest = max(len(line) for one in self.curves for line in _lines(one.label))
         return _LEFT, 0.3 + LETTER * longest
 
     @property
     def below(self) -> float:
-        """Room for the sizes."""
         return 0.55 if self.is_last else 0.05
 
     def said(self) -> Iterator[Said]:
-        """Return the points of the lines that are drawn, and what failed."""
         for one in self.curves:
             if one.is_hidden:
                 continue

@@ -4,7 +4,7 @@
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from spead_tutorial.results.plots.picture import Axes, Picture, Said
+from spead_tutorial.results.plots.picture import Axes, Panel, Picture, Said
 from spead_tutorial.results.plots.theme import FAINT, Theme
 from spead_tutorial.results.units import percent
 
@@ -15,13 +15,14 @@ Shares = Sequence[Sequence[float | None]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Matrix:
+class Matrix(Panel):
     """A panel with a row for each sender, a column for each receiver."""
 
     shares: Shares  # None is what nobody knows
-    name: str = ""
-    sides: tuple[float, float] = (1.0, 0.5)
-    below: float = 0.6
+
+    @property
+    def sides(self) -> tuple[float, float]:
+        return 1.0, 0.5
 
     @property
     def height(self) -> float:
@@ -60,7 +61,7 @@ class Matrix:
 def matrix(shares: Shares, title: str, caption: str) -> Picture:
     """Return the picture of an array."""
     what = "Squares: the share of a sender's packets that a receiver is missing."
-    return Picture(title, "", [[Matrix(shares)]], what, caption)
+    return Picture(title, "", [[Matrix("", shares)]], what, caption)
 
 
 def _text(share: float | None) -> str:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A picture as data: panels of points, from which its marks, its words and its values come."""
 
+import abc
 import dataclasses
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.theme import Theme
@@ -51,28 +52,32 @@ class Mark:
 Said: TypeAlias = Mark | tuple[str, str]
 
 
-class Panel(Protocol):
-    """One of the five kinds."""
+@dataclasses.dataclass(frozen=True, slots=True)
+class Panel(abc.ABC):
+    """One of the kinds."""
+
+    name: str  # what stands above it
 
     @property
-    def name(self) -> str:
-        """What stands above it."""
-
-    @property
+    @abc.abstractmethod
     def height(self) -> float:
         """Inches of what is drawn."""
 
     @property
+    @abc.abstractmethod
     def sides(self) -> tuple[float, float]:
         """Inches that it needs on its left and on its right, for words."""
 
     @property
     def below(self) -> float:
         """Inches that it needs below, for the names of a scale."""
+        return 0.55
 
+    @abc.abstractmethod
     def said(self) -> Iterator[Said]:
         """Return its points, and what else it says, in the order of the words."""
 
+    @abc.abstractmethod
     def draw(self, axis: Axes, theme: Theme) -> None:
         """Draw it."""
 

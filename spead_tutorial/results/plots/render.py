@@ -5,7 +5,6 @@ The same recording gives the same bytes.
 """
 
 import contextlib
-import dataclasses
 import html
 import io
 from collections.abc import Callable, Iterator
@@ -28,15 +27,6 @@ class MissingError(RuntimeError):
     """What draws the pictures is not installed; the text says how to install it."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Rendered:
-    """One picture in both kinds."""
-
-    title: str  # what it is called
-    svg: bytes  # as `render` returns it
-    png: bytes  # the same figure, 100 pixels to an inch
-
-
 def require() -> Any:
     """Return matplotlib: find out whether pictures can be drawn before there is any to draw."""
     try:
@@ -47,20 +37,17 @@ def require() -> Any:
     return matplotlib
 
 
-def save(path: Path, draw: Draw, recording: Recording) -> list[Path]:
+def save(path: Path, picture: Picture) -> list[Path]:
     """Draw a picture to `path`, and the same in the colours of a dark page next to it."""
-    return _both(path, render(draw, recording, LIGHT))
+    return _both(path, render(picture, LIGHT))
 
 
-def save_for_site(path: Path, draw: Draw, recording: Recording) -> list[Path]:
-    """Draw a picture, light and dark, and note where its points are."""
-    picture = draw(recording)
+def save_for_site(path: Path, picture: Picture) -> None:
+    """Draw a picture, light and dark, and note where its points are, if it has any."""
     with drawn(picture, LIGHT) as figure:
-        written, marked = _both(path, _svg(picture, figure)), picture.points(figure)
-    if marked:
-        written.append(path.with_suffix(".json"))
-        written[-1].write_text(as_json(marked))
-    return written
+        _both(path, _svg(picture, figure))
+        if marked := picture.points(figure):
+            path.with_suffix(".json").write_text(as_json(marked))
 
 
 def _both(path: Path, light: bytes) -> list[Path]:
@@ -70,22 +57,16 @@ def _both(path: Path, light: bytes) -> list[Path]:
     return [path, dark]
 
 
-def render_made(picture: Picture, theme: Theme) -> bytes:
-    """Draw a picture, such as one of no recording, and return its SVG."""
+def render(picture: Picture, theme: Theme) -> bytes:
+    """Draw a picture and return its SVG; the same picture gives the same bytes."""
     with drawn(picture, theme) as figure:
         return _svg(picture, figure)
 
 
-def render(draw: Draw, recording: Recording, theme: Theme) -> bytes:
-    """Draw a picture and return its SVG; the same recording gives the same bytes."""
-    return render_made(draw(recording), theme)
-
-
-def render_both(draw: Draw, recording: Recording, theme: Theme) -> Rendered:
-    """Draw a picture once and return it in both kinds; the same recording gives the same bytes."""
-    picture = draw(recording)
+def render_both(picture: Picture, theme: Theme) -> tuple[bytes, bytes]:
+    """Draw a picture once and return it as SVG, and as PNG with 100 pixels to an inch."""
     with drawn(picture, theme) as figure:
-        return Rendered(picture.name, _svg(picture, figure), _png(figure))
+        return _svg(picture, figure), _png(figure)
 
 
 @contextlib.contextmanager

@@ -40,9 +40,8 @@ def where(recording: Recording) -> Picture:
             for row in rows
             for place, thread in enumerate(found.get(Kind(n, *row), ()))
         ]
-        width = parts.panel_width(1, _NAMES)
         name, label = f"Heaps of {size(n)}", "% of the time from one heap to the next"
-        panels.append(Parts(name, label, bars, _FILLS, _written, width, _NAMES))
+        panels.append(Parts(name, label, bars, _FILLS, _written, _NAMES))
     return Picture(
         f"The kernel's work takes {' to '.join(ends)} of a heap's time",
         "What each thread does from one heap to the next",
@@ -118,8 +117,8 @@ def lost(recording: Recording) -> Picture:
         found = [f"{_percent(share)} {what}" for what, share in shares.items() if share]
         said = ", ".join(filter(None, [*found, counters])) if found else _FAILED
         rows.append(Row(words, shares, counters, said))
-    width, label = parts.panel_width(1, 0.0), "% of the packets that were sent"
-    panel = Parts("", label, rows, _FATES, lambda _, share: _percent(share), width)
+    label = "% of the packets that were sent"
+    panel = Parts("", label, rows, _FATES, lambda _, share: _percent(share))
     return Picture(
         _title(cases),
         f"What became of the packets of {_heaps(cases)}",

@@ -11,7 +11,7 @@ from spead_tutorial.measure.analysis import Interval, first_steady, preparing, s
 from spead_tutorial.measure.records import Recording, Timeline, joined
 from spead_tutorial.measure.stats import median
 from spead_tutorial.results.plots import facts
-from spead_tutorial.results.plots.picture import Axes, Picture, Said
+from spead_tutorial.results.plots.picture import Axes, Panel, Picture, Said
 from spead_tutorial.results.plots.sheet import count_down
 from spead_tutorial.results.plots.theme import FAINT, NAMES, WIDTH, Theme
 from spead_tutorial.results.units import number, percent, size
@@ -27,10 +27,9 @@ _HEAPS = 7
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Times:
+class Times(Panel):
     """A panel of lanes on one scale of time."""
 
-    name: str
     #: By what is done in a lane: its colour, and from when to when each heap has it done, in ms.
     lanes: Mapping[str, tuple[str, Sequence[tuple[float, float]]]]
     span: float  # ms

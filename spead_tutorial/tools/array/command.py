@@ -101,7 +101,7 @@ def _draw(account: Account, path: str) -> None:
     if not account.pairs:
         raise ProgramError("there is nothing to draw: nothing was sent")
     picture = plots.matrix(account.shares, account.verdict, account.about)
-    Path(path).write_bytes(plots.render_made(picture, plots.LIGHT))
+    Path(path).write_bytes(plots.render(picture, plots.LIGHT))
 
 
 def _check(given: dict[str, Any], groups: str | None) -> None:

@@ -310,7 +310,7 @@ def _draw(recording: Recording, output: Path) -> list[Path]:
     from spead_tutorial.results import plots  # here, as no other command should wait for it
 
     try:
-        return plots.save(output / "tut-ladder.svg", plots.ladder, recording)
+        return plots.save(output / "tut-ladder.svg", plots.ladder(recording))
     except plots.MissingError as error:
         click.echo(f"\nNo pictures: {plain(str(error))}.")
         return []

@@ -19,7 +19,7 @@ def tour_page(tmp_path_factory):
 
     recording = arrived(recorded(rates), {}, {"failure": "it has failed"})
     arrivals = read_arrivals(recording)
-    pictures = plots.save(folder / "tut-ladder.svg", plots.ladder, recording)
+    pictures = plots.save(folder / "tut-ladder.svg", plots.ladder(recording))
     path = folder / "index.html"
     text = written(recording, entries(recording), arrivals, pictures, folder)
     path.write_text(text, encoding="utf-8")
