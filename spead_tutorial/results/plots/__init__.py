@@ -9,7 +9,7 @@ from spead_tutorial.results.plots.facts import caption
 from spead_tutorial.results.plots.ladder import ladder
 from spead_tutorial.results.plots.matrix import matrix
 from spead_tutorial.results.plots.packets import packet_sizes
-from spead_tutorial.results.plots.receiving import loss, receivers_ladder, receiving
+from spead_tutorial.results.plots.receiving import receivers_ladder
 from spead_tutorial.results.plots.render import (
     Draw,
     MissingError,
@@ -19,8 +19,8 @@ from spead_tutorial.results.plots.render import (
     save,
     save_for_site,
 )
-from spead_tutorial.results.plots.splits import hot, lost, where
-from spead_tutorial.results.plots.sweep import Compared, Sweep
+from spead_tutorial.results.plots.splits import hot, loss, lost, where
+from spead_tutorial.results.plots.sweep import Compared, Sweep, receiving
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.results.plots.timeline import timeline
 from spead_tutorial.results.plots.ways import causes, ceiling, loopback, pipeline

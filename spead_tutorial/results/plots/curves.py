@@ -40,12 +40,12 @@ def sizes(found: Iterable[float], name: str = "size of a heap") -> Scale:
     return Scale(name, math.log2, ticks, (low - 0.3, high + 0.15))
 
 
-def steps(found: Iterable[int], name: str, write: Callable[[int], str] = str) -> Scale:
+def steps(found: Iterable[float], name: str) -> Scale:
     """Return an axis on which what there is stands in equal steps."""
     order = sorted(set(found))
     crowded = len(order) > _MOST_TICKS  # then every other one is lower
-    ticks = {float(n): "\n" * (n % 2 * crowded) + write(x) for n, x in enumerate(order)}
-    return Scale(name, lambda x: float(order.index(int(x))), ticks, (-0.4, len(order) - 0.8))
+    ticks = {float(n): "\n" * (n % 2 * crowded) + f"{x:g}" for n, x in enumerate(order)}
+    return Scale(name, lambda x: float(order.index(x)), ticks, (-0.4, len(order) - 0.8))
 
 
 def _named(n: float) -> str:
@@ -68,7 +68,7 @@ def curve(
     name: str,
     label: str,
     role: str,
-    points: Mapping[int, Point],
+    points: Mapping[int, Point] | Mapping[float, Point],
     *,
     value: Value = rate,
     over: str = "",
@@ -78,9 +78,9 @@ def curve(
 ) -> Curve:
     """Return the curve of a series."""
     key = () if over else next(iter(points.values())).key
-    estimates = {float(x): point.estimate(value) for x, point in points.items()}
+    estimates = {x: point.estimate(value) for x, point in points.items()}
     failed = {
-        float(x): f"failed ({point.failed} of {len(point.samples)})"
+        x: f"failed ({point.failed} of {len(point.samples)})"
         for x, point in points.items()
         if point.failed
     }
@@ -186,6 +186,15 @@ class Curves(Panel):
         style: dict[str, Any] = {"va": "center", "linespacing": 1.1}
         words, colour = "\n".join(_lines(one.label)), theme.colours[one.line.role]
         write(axis, words, (x, y), (3, 0), color=colour, **style)
+
+
+def in_steps(
+    name: str, lines: Sequence[Curve], scale: str, height: float = 1.8, *, least: float
+) -> Curves:
+    """Return a panel of lines over what stands in equal steps, up to a value of at least that."""
+    known = [found for one in lines for found in one.estimates.values() if found is not None]
+    axis = steps((at for one in lines for at in one.estimates), scale)
+    return Curves(name, lines, axis, max([least, *(one.high for one in known)]), height)
 
 
 def _lines(label: str) -> list[str]:

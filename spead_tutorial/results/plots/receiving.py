@@ -1,45 +1,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Receivers: what they lose, and the highest rate without loss."""
+"""Receivers: the highest rate without loss."""
 
-import math
-from collections.abc import Iterable, Mapping
-from statistics import median
+from collections.abc import Mapping
 
 from spead_tutorial.chapters.catalogue import CHAINED, MEASURED, RECEIVERS
-from spead_tutorial.measure import losses, search
+from spead_tutorial.measure import search
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import differs
-from spead_tutorial.results.plots import curves, facts
+from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.ladder import Rung, rows_of
-from spead_tutorial.results.plots.picture import PERCENT, RATE, Line, Picture
-from spead_tutorial.results.plots.sweep import Compared, Sweep
-from spead_tutorial.results.plots.theme import NAMES, role_of
-from spead_tutorial.results.units import bytes_text, size
-
-#: The socket is filled while the receiver is stopped: what is timed is the receiver alone.
-_HOW = "receive", "in turns"
-
-receiving = Sweep(
-    "Compared with spead2 in C++, C receives",
-    tuple(
-        Compared(
-            f"packets of {bytes_text(n)}",
-            Series("spead2-source", "c", *_HOW),
-            Series(OURS, "c", *_HOW),
-            f"in packets of {n}",
-            n,
-        )
-        for n in (1472, 9000)
-    ),
-    ("spead2 in C++", "C"),
-    "receive",
-    limit=Series("ceiling", "c", *_HOW),
-    subtitle="Receivers that empty a full socket; spead2 built from its source",
-    rate="payload received in MB/s",
-)
-
-
-# ---- The highest rate without loss of every chapter that receives ----
+from spead_tutorial.results.plots.picture import Picture
+from spead_tutorial.results.units import size
 
 #: Size of heaps, and of packets.
 Sizes = tuple[int, int]
@@ -137,51 +108,3 @@ def _gained(found: Searched) -> str:
     # A search is exact to a step, which is about 9 %: two digits are all that it knows.
     said = facts.told(facts.in_languages(gains), facts.HIGH, _at_least(*last.values()))
     return f"Chapters {there[0].number} to {there[-1].number} make the rate without loss {said}"
-
-
-# ---- What is lost at which rate ----
-
-_RECEIVER = "tut_7_recv_power"
-_LOSING = {
-    Series(OURS, "python", _RECEIVER): "chapter 7, Python",
-    Series(OURS, "c", _RECEIVER): "chapter 7, C",
-    Series("ceiling", "c", "receive"): "bare calls, a copy into place",
-}
-
-
-def loss(recording: Recording) -> Picture:
-    """Show the share of packets that is lost over the rate that is sent."""
-    found = losses.by_rate(recording.samples)
-    ours = [series for series in _LOSING if series.implementation == OURS]
-    facts.require(found, ours, "receive-loss")
-    there = {series: found[series] for series in _LOSING if series in found}
-    held = {NAMES[one.language]: losses.lossless(there[one]) for one in ours if one in there}
-    said = [f"{rate:g} GB/s in {name}" for name, rate in held.items() if rate is not None]
-    lines = [_losses(series, rates) for series, rates in there.items()]
-    most = max(
-        [0.1, *(one.high for line in lines for one in filter(None, line.estimates.values()))]
-    )
-    sample = next(one for rates in there.values() for some in rates.values() for one in some)
-    heaps = f"heaps of {size(sample.heap_size)}, packets of {bytes_text(sample.packet_size)}"
-    lasts = median((one.elapsed_ns or 0) for one in recording.samples if not one.warm_up) / 1e9
-    return Picture(
-        f"Chapter 7 loses nothing up to {', '.join(said) or 'no rate that was tried'}",
-        f"The share of packets that a receiver loses; {heaps}; runs of {lasts:.0f} s",
-        [[curves.Curves("packets lost in %", lines, _scale(there.values()), most, 2.6)]],
-        "Lines: the share of packets that is lost, against the rate sent in GB/s.",
-        facts.caption(recording, curves.SHOWN),
-    )
-
-
-def _scale(receivers: Iterable[losses.ByRate]) -> curves.Scale:
-    rates = sorted({rate for rates in receivers for rate in rates})
-    ticks = {math.log2(rate): f"{rate:g}" for rate in rates}
-    low, high = math.log2(rates[0]), math.log2(rates[-1])
-    return curves.Scale("rate sent in GB/s", math.log2, ticks, (low - 0.1, high + 0.1))
-
-
-def _losses(series: Series, rates: losses.ByRate) -> curves.Curve:
-    line = Line(_LOSING[series], role_of(series), unit=PERCENT, over=RATE)
-    estimates = {rate: losses.share(samples) for rate, samples in rates.items()}
-    failed = {rate: "failed" for rate, one in estimates.items() if one is None}
-    return curves.Curve(line, line.name, estimates, failed)

@@ -11,7 +11,7 @@ from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
 from spead_tutorial.results.plots.picture import Picture
 from spead_tutorial.results.plots.theme import NAMES, role_of
-from spead_tutorial.results.units import number, size
+from spead_tutorial.results.units import bytes_text, number, size
 
 #: What a rate is of.
 SENT = "payload sent in MB/s"
@@ -195,3 +195,26 @@ def compared(before: tuple[str, str], after: tuple[str, str]) -> tuple[Compared,
         )
         for language in MEASURED
     )
+
+
+#: The socket is filled while the receiver is stopped: what is timed is the receiver alone.
+_HOW = "receive", "in turns"
+
+receiving = Sweep(
+    "Compared with spead2 in C++, C receives",
+    tuple(
+        Compared(
+            f"packets of {bytes_text(n)}",
+            Series("spead2-source", "c", *_HOW),
+            Series(OURS, "c", *_HOW),
+            f"in packets of {n}",
+            n,
+        )
+        for n in (1472, 9000)
+    ),
+    ("spead2 in C++", "C"),
+    "receive",
+    limit=Series("ceiling", "c", *_HOW),
+    subtitle="Receivers that empty a full socket; spead2 built from its source",
+    rate="payload received in MB/s",
+)
