@@ -3,12 +3,12 @@
 
 import dataclasses
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import facts
-from spead_tutorial.results.plots.picture import Axes, Line, Mark, Panel, Said
+from spead_tutorial.results.plots.picture import SPEED, Axes, Line, Mark, Panel, Said
 from spead_tutorial.results.plots.sheet import LETTER, count_down, write
 from spead_tutorial.results.plots.theme import FAINT, MARKERS, NAMES, Theme
 from spead_tutorial.results.units import size, thousands
@@ -33,12 +33,39 @@ class Bar:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Group:
-    """A name, and bars."""
+    """A name, a note below it, and bars."""
 
     name: str
+    note: str
     bars: Sequence[Bar]
-    note: str = ""
     lanes: int = 0  # as many bars have room, if it has fewer
+
+    @property
+    def title(self) -> tuple[str, str]:
+        """What tells it from others."""
+        return self.name, self.note
+
+
+def group(
+    name: str,
+    note: str,
+    points: Mapping[str, facts.Point],
+    value: facts.Value = facts.rate,
+    unit: str = SPEED,
+    *,
+    is_bound: Callable[[facts.Point], bool] = lambda point: False,
+    is_pale: bool = False,
+) -> Group:
+    """Return a bar for each point, by what gives it its colour, such as a language."""
+    bars = []
+    for role, point in points.items():
+        words = ", ".join(filter(None, (name, note, NAMES.get(role))))
+        line = Line(words, role, point.key if value is facts.rate else (), unit)
+        said = "failed: no rate" if point.failed else "not known"
+        least = "\N{GREATER-THAN OR EQUAL TO} " * is_bound(point)
+        at = point.samples[0].heap_size
+        bars.append(Bar(line, at, point.estimate(value), said, least, is_pale))
+    return Group(name, note, bars)
 
 
 def bar(
@@ -52,15 +79,6 @@ def bar(
     else:
         line = Line(name, role, point.key)
     return Bar(line, point.samples[0].heap_size, estimate, said, **more)
-
-
-def by_language(
-    row: str, points: dict[str, facts.Point], value: facts.Value = facts.rate, **more: Any
-) -> list[Bar]:
-    """Return a bar for each language."""
-    return [
-        bar(f"{row}, {NAMES[name]}", name, point, value, **more) for name, point in points.items()
-    ]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from spead_tutorial._shown import shown_lines
+from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure import search, stats
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series, joined, words_of
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs
@@ -83,6 +84,14 @@ def points(samples: Iterable[Sample], x: str = "heap_size") -> dict[Series, dict
     }
 
 
+def by_language(
+    found: Mapping[Series, _Value], program: str, variant: str = ""
+) -> dict[str, _Value]:
+    """Return what a recording has of a program of ours, in the languages that are measured."""
+    series = {language: Series(OURS, language, program, variant) for language in MEASURED}
+    return {language: found[one] for language, one in series.items() if one in found}
+
+
 def gain(before: Point | None, after: Point | None) -> Estimate | None:
     """Return how many times as fast it became within rounds; None where one has no rate."""
     if before is None or after is None or before.failed or after.failed:
@@ -119,18 +128,11 @@ def highest(found: Iterable[Point], value: Value = rate) -> float:
     return max((x for point in found for x in point.values(value).values()), default=0.0)
 
 
-def top(recording: Recording) -> float:
-    """Return the highest rate of a recording in MB/s, so that its pictures have one scale."""
-    rates = (rate(sample) for sample in recording.samples if not sample.warm_up)
-    return max((x for x in rates if x is not None), default=1.0)
-
-
-def require(found: Mapping[Series, object], wanted: Iterable[Series], sweep: str) -> None:
+def require(there: object, sweep: str, *programs: str) -> None:
     """Raise `ValueError` where a recording has nothing of what a picture is about."""
-    all_series = list(wanted)
-    if not any(series in found for series in all_series):
-        programs = " or ".join(dict.fromkeys(series.program for series in all_series))
-        raise ValueError(f"the recording has no sample of {programs}: python -m bench run {sweep}")
+    if not there:
+        wanted = " or ".join(dict.fromkeys(programs))
+        raise ValueError(f"the recording has no sample of {wanted}: python -m bench run {sweep}")
 
 
 # ---- The bare system calls ----

@@ -90,7 +90,7 @@ def _group(
         )
         for role, point in (rung.points if rung is not None else {}).items()
     ]
-    return bars.Group(title, found, note, lanes)
+    return bars.Group(title, note, found, lanes)
 
 
 # ---- The chapters, and what else there is to compare ----

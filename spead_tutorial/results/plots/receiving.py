@@ -33,7 +33,7 @@ def receivers_ladder(recording: Recording) -> Picture:
     found = _by_sizes(settled)
     ours = [Series(OURS, language, receiver.name) for receiver in CHAINED for language in MEASURED]
     there = dict.fromkeys(series for points in found.values() for series in points)
-    facts.require(there, ours, "receive-lossless")
+    facts.require(there.keys() & {*ours}, "receive-lossless", *(one.program for one in ours))
     panels = {
         f"{size(heap)}, packets of {packet}": rungs
         for (heap, packet), points in list(found.items())[:_MOST_PANELS]

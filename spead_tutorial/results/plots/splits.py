@@ -102,7 +102,7 @@ def loss(recording: Recording) -> Picture:
     found = losses.by_rate(recording.samples)
     there = {series: found[series] for series in _LOSING if series in found}
     ours = [series for series in there if series.implementation == OURS]
-    facts.require(found, ours or _LOSING, "receive-loss")
+    facts.require(ours, "receive-loss", _RECEIVER)
     held = {NAMES[one.language]: losses.lossless(there[one]) for one in ours}
     said = [f"{rate:g} GB/s in {name}" for name, rate in held.items() if rate is not None]
     lines = [
@@ -132,7 +132,7 @@ def loss(recording: Recording) -> Picture:
 
 # ---- What became of the packets ----
 
-_SERIES = Series(OURS, "python", "receive_lost")
+_PROGRAM = "receive_lost"
 _NOTHING = "nothing in the way"
 #: What is in the words for a bottleneck, along the way of a packet.
 _MARKS = (_NOTHING, "lost", "buffer", "ring", "")
@@ -181,7 +181,7 @@ def hot(recording: Recording) -> Picture:
         time, is_worked_on, rest = words.partition(_WORK)
         if is_worked_on:
             found[_WITHOUT if _WITHOUT in rest else _WITH][int(time)] = point
-    facts.require({_SERIES: 0} if any(found.values()) else {}, [_SERIES], "tut-17")
+    facts.require(any(found.values()), "tut-17", _PROGRAM)
     lines = [
         curves.curve(
             name,
@@ -231,10 +231,10 @@ def _cases(recording: Recording) -> Mapping[str, facts.Point]:
     found = {
         frozenset(series.words): (series.words, point)
         for series, sizes in facts.points(recording.samples).items()
-        if series.program == _SERIES.program
+        if series.program == _PROGRAM
         for point in sizes.values()
     }
-    facts.require({_SERIES: found} if found else {}, [_SERIES], "receive-lost")
+    facts.require(found, "receive-lost", _PROGRAM)
     common = frozenset.intersection(*found)
     named = {
         joined(*(word for word in words if word not in common)) or _NOTHING: point

@@ -111,8 +111,9 @@ class Sweep:
 
     def _panels(self, recording: Recording) -> Iterator[tuple[Compared, list["_Shown"]]]:
         """Find what the recording has of what is wanted."""
-        wanted = [pair.after for pair in self.pairs]
-        facts.require({sample.series: 0 for sample in recording.samples}, wanted, self.sweep)
+        wanted = {pair.after for pair in self.pairs}
+        there = wanted & {sample.series for sample in recording.samples}
+        facts.require(there, self.sweep, *(pair.after.program for pair in self.pairs))
         for pair in self.pairs:
             found = facts.points(filter(self._chosen(pair), recording.samples))
             if pair.after in found:

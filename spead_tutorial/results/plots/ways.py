@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bars of ways to send: all bare loops, chapter 6's destinations, chapter 8's memory."""
 
+from collections import Counter
 from collections.abc import Mapping
+from typing import Any, TypeAlias
 
-from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series, joined
 from spead_tutorial.results.plots import bars, facts
 from spead_tutorial.results.plots.picture import TIMES, Line, Picture
@@ -11,6 +12,8 @@ from spead_tutorial.results.plots.theme import NAMES
 from spead_tutorial.results.units import number, size
 
 SENT = "payload sent in MB/s"
+#: By language.
+_Points: TypeAlias = Mapping[str, facts.Point]
 
 # ---- All bare loops ----
 
@@ -22,7 +25,7 @@ def ceiling(recording: Recording) -> Picture:
     """Show the rate of each bare loop, the fastest first, at the heaps where they differ most."""
     points = facts.points(recording.samples)
     found = {series: points[series] for series in points if facts.is_bare(series)}
-    facts.require(found, [_NAMED], "ceiling")
+    facts.require(_NAMED in found, "ceiling", _NAMED.program)
     gains = {
         n: {
             series.variant: facts.gain(found[_NAMED].get(n), found[series].get(n))
@@ -35,10 +38,11 @@ def ceiling(recording: Recording) -> Picture:
         (series for series in found if n in found[series]),
         key=lambda series: -found[series][n].median,
     )
-    groups = []
-    for series in loops:
-        name, pale = facts.bare_name(series.variant), series != _NAMED
-        groups.append(bars.Group(name, [bars.bar(name, "limit", found[series][n], is_pale=pale)]))
+    groups = [
+        bars.group(facts.bare_name(series.variant), "", {"limit": found[series][n]},
+                   is_pale=series != _NAMED)
+        for series in loops
+    ]  # fmt: skip
     best = gains[n][loops[0].variant]
     said = best and facts.told({_NAMED.variant: best}, ("faster than", "slower than", "as fast as"))
     most = bars.room(facts.highest(found[series][n] for series in loops), 3.0, 6)
@@ -64,48 +68,35 @@ _SITUATIONS = {
 
 
 def loopback(recording: Recording) -> Picture:
-    """Show chapter 6's rate in each situation."""
-    found = _situations(recording)
-    groups = [
-        bars.Group(_SITUATIONS[variant], bars.by_language(_SITUATIONS[variant], languages))
-        for variant, languages in found.items()
+    """Show chapter 6's rate in each situation, of the sizes of heaps and packets with most."""
+    there = [
+        sample
+        for sample in recording.samples
+        if (sample.implementation, sample.program, sample.random) == (OURS, _PROGRAM, False)
+        if sample.variant in _SITUATIONS and not sample.warm_up
     ]
-    points = [point for languages in found.values() for point in languages.values()]
-    gains = facts.gain_each(found.get("", {}), found.get("listener", {}))
+    facts.require(there, "tut-6-loopback", _PROGRAM)
+    sizes, _ = Counter(map(_sizes, there)).most_common(1)[0]
+    known = facts.points(sample for sample in there if _sizes(sample) == sizes)
+    points = {series: its[sizes[0]] for series, its in known.items()}
+    found = {variant: facts.by_language(points, _PROGRAM, variant) for variant in _SITUATIONS}
+    groups = [bars.group(_SITUATIONS[variant], "", its) for variant, its in found.items() if its]
+    gains = facts.gain_each(found[""], found["listener"])
     said = facts.told(facts.in_languages(gains))
+    most = bars.room(facts.highest(points.values()), 4.2, 14)
     return Picture(
         f"Loopback with a fast listener, compared with the lab, is {said}"
         if said
         else "Loopback is compared with the lab",
         "Chapter 6: one program, sent to several places",
-        [[bars.Bars("", SENT, groups, bars.room(facts.highest(points), 4.2, 14), names=2.4)]],
+        [[bars.Bars("", SENT, groups, most, names=2.4)]],
         "Bars: the rate in MB/s.",
         facts.caption(recording),
     )
 
 
-def _situations(recording: Recording) -> Mapping[str, dict[str, facts.Point]]:
-    """Return the point of each situation and language, of the setting with the most situations."""
-    settings: dict[tuple[int, int], list[Sample]] = {}
-    for sample in recording.samples:
-        ours = sample.implementation == OURS and sample.program == _PROGRAM and not sample.random
-        if ours and sample.variant in _SITUATIONS and not sample.warm_up:
-            settings.setdefault((sample.heap_size, sample.packet_size), []).append(sample)
-    if not settings:
-        facts.require({}, [Series(OURS, "python", _PROGRAM)], "tut-6-loopback")
-    most = max(
-        settings, key=lambda sizes: (len({sample.variant for sample in settings[sizes]}), sizes)
-    )
-    known = facts.points(settings[most])
-    found = {
-        variant: {
-            language: known[series][most[0]]
-            for language in MEASURED
-            if (series := Series(OURS, language, _PROGRAM, variant)) in known
-        }
-        for variant in _SITUATIONS
-    }
-    return {variant: languages for variant, languages in found.items() if languages}
+def _sizes(sample: Sample) -> tuple[int, int]:
+    return sample.heap_size, sample.packet_size
 
 
 # ---- Chapter 8: why new memory is slow, one cause at a time ----
@@ -126,41 +117,32 @@ def causes(recording: Recording) -> Picture:
     """Show rates and page faults of each way to get memory, where most was gained."""
     known = facts.points(recording.samples)
     found: dict[int, dict[tuple[str, str], dict[str, facts.Point]]] = {}
-    for source in _MEMORY:
-        for language in MEASURED:
-            for n, point in known.get(Series(OURS, language, *source), {}).items():
-                found.setdefault(n, {}).setdefault(source, {})[language] = point
-    if not found:
-        facts.require({}, [Series(OURS, "python", _BEFORE)], "tut-8")
+    for way in _MEMORY:
+        for language, points in facts.by_language(known, *way).items():
+            for n, point in points.items():
+                found.setdefault(n, {}).setdefault(way, {})[language] = point
+    facts.require(found, "tut-8", _BEFORE)
     with_variants = {n for n, ways in found.items() if any(variant for _, variant in ways)}
-    sizes = {n: found[n] for n in sorted(with_variants or found)}
     gains = {
-        n: facts.gain_each(ways.get((_BEFORE, ""), {}), ways.get(_AGAIN, {}))
-        for n, ways in sizes.items()
+        n: facts.gain_each(found[n].get((_BEFORE, ""), {}), found[n].get(_AGAIN, {}))
+        for n in sorted(with_variants or found)
     }
     large = facts.strongest(gains)
-    ways, said = sizes[large], facts.told(facts.in_languages(gains[large]))
-    points = [point for some in ways.values() for point in some.values()]
-    rates, faults = (
-        [
-            bars.Group(name, bars.by_language(name, ways[source], value, **unit), note)
-            for source, (name, note) in _MEMORY.items()
-            if source in ways
-        ]
-        for value, unit in ((facts.rate, {}), (facts.faults, {"unit": "page faults a heap"}))
-    )
-    most, most_faults = facts.highest(points), facts.highest(points, facts.faults)
-    panels = [
-        bars.Bars("Rate", SENT, rates, bars.room(most, 2.1, 13)),
-        bars.Bars(
-            "Page faults", "page faults a heap", faults, bars.room(most_faults, 2.1, 14), number,
-            is_first=False,
-        ),
-    ]  # fmt: skip
+    ways, said = found[large], facts.told(facts.in_languages(gains[large]))
+    every = [point for some in ways.values() for point in some.values()]
+
+    def panel(name: str, label: str, letters: int, *value: Any, **more: Any) -> bars.Bars:
+        groups = [bars.group(*_MEMORY[way], ways[way], *value) for way in _MEMORY if way in ways]
+        most = bars.room(facts.highest(every, *value[:1]), 2.1, letters)
+        return bars.Bars(name, label, groups, most, **more)
+
+    faults = "page faults a heap"
+    rates = panel("Rate", SENT, 13)
+    count = panel("Page faults", faults, 14, facts.faults, faults, text=number, is_first=False)
     return Picture(
         f"Memory used again makes {size(large)} heaps {said or 'not measurably faster'}",
         f"Chapter 8, other ways to get memory for heaps of {size(large)}",
-        [panels],
+        [[rates, count]],
         "Bars: the rate in MB/s, and page faults for a heap, of each way to get memory.",
         facts.caption(recording),
     )
@@ -181,33 +163,38 @@ _CALLED = {"": "free threads", "pinned": "a core each", "one core": "one core fo
 def pipeline(recording: Recording) -> Picture:
     """Show how many times as fast overlapping is: a panel for a kind of samples."""
     pairs = _pairs(recording)
-    found = {
-        place: {language: facts.gain(*pair) for language, pair in some.items()}
-        for place, some in pairs.items()
-    }
-    kind, where = facts.strongest(found)
+    gains = {place: facts.gain_each(*pair) for place, pair in pairs.items()}
+    kind, where = facts.strongest(gains)
     rows = sorted({one for _, one in pairs}, key=lambda one: (one.startswith("link"), one))
-    ends = facts.ends(gain for some in found.values() for gain in some.values()) or [1.0]
+    ends = facts.ends(gain for some in gains.values() for gain in some.values()) or [1.0]
     panels: list[bars.Bars] = []
-    for one in dict.fromkeys(of for of, _ in found):
+    for one in dict.fromkeys(of for of, _ in pairs):
         groups = []
         for row in rows:
-            its = pairs.get((one, row), {})
-            groups.append(bars.Group(_called(row), [
+            _, after = pairs.get((one, row), ({}, {}))
+            its = [
                 bars.Bar(
-                    Line(f"{one}, {_called(row)}, {NAMES[name]}, gain", name, unit=TIMES),
-                    after.samples[0].heap_size,
-                    found[one, row][name],
+                    Line(f"{one}, {_called(row)}, {NAMES[language]}, gain", language, unit=TIMES),
+                    point.samples[0].heap_size,
+                    gains[one, row][language],
                 )
-                for name, (_, after) in its.items()
-            ]))  # fmt: skip
-        most = max(1.3, *ends) * 2
+                for language, point in after.items()
+            ]
+            groups.append(bars.Group(_called(row), "", its))
         panels.append(
-            bars.Bars(one, "times as fast as in turns", groups, most, _two_digits, names=1.65,
-                      is_first=not panels,
-                      is_gain=True, least=min(0.8, *ends) / 1.05)
-        )  # fmt: skip
-    said = facts.told(facts.in_languages(found[kind, where]))
+            bars.Bars(
+                one,
+                "times as fast as in turns",
+                groups,
+                max(1.3, *ends) * 2,
+                "{:.2f}".format,
+                names=1.65,
+                is_first=not panels,
+                is_gain=True,
+                least=min(0.8, *ends) / 1.05,
+            )
+        )
+    said = facts.told(facts.in_languages(gains[kind, where]))
     finding = f"Overlapping makes {kind.lower()} on {_called(where)}"
     return Picture(
         f"{finding} {said}" if said else f"Overlapping makes {facts.NO_DIFFERENCE}",
@@ -218,31 +205,22 @@ def pipeline(recording: Recording) -> Picture:
     )
 
 
-def _two_digits(x: float) -> str:
-    return f"{x:.2f}"
-
-
 def _called(where: str) -> str:
     return _CALLED.get(where, where)
 
 
-def _pairs(
-    recording: Recording,
-) -> Mapping[tuple[str, str], dict[str, tuple[facts.Point, facts.Point]]]:
-    """Return what was in turns and overlapped, by kind and variant, and by language."""
+def _pairs(recording: Recording) -> Mapping[tuple[str, str], tuple[_Points, _Points]]:
+    """Return what was in turns and overlapped, by kind and variant: by language, largest heaps."""
     largest = {
         series: sizes[max(sizes)] for series, sizes in facts.points(recording.samples).items()
     }
-    found: dict[tuple[str, str], dict[str, tuple[facts.Point, facts.Point]]] = {}
+    found = {}
     for kind, (program, variant) in _KINDS.items():
-        for where in sorted({sample.variant for sample in recording.samples}):
-            for language in MEASURED:
-                before = largest.get(Series(OURS, language, program, where))
-                after = largest.get(Series(OURS, language, _OVERLAPPED, joined(variant, where)))
-                if before is not None and after is not None:
-                    found.setdefault((kind, where), {})[language] = before, after
-    if not found:
-        raise ValueError(
-            f"the recording has no sample of {_OVERLAPPED}, and in turns: python -m bench run tut-5"
-        )
+        for where in sorted({series.variant for series in largest}):
+            before = facts.by_language(largest, program, where)
+            after = facts.by_language(largest, _OVERLAPPED, joined(variant, where))
+            both = [language for language in before if language in after]
+            if both:
+                found[kind, where] = before, {language: after[language] for language in both}
+    facts.require(found, "tut-5", _OVERLAPPED)
     return found
