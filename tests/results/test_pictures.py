@@ -216,8 +216,8 @@ SAYS = [
      [FAILED_6, FAILED_6.replace("C:", "Python:"), "failed: no rate\nfailed: no rate\n"], ["6010"]),
     ("ladder", more(WARM_UP_FAILED), ["Python: 1 MiB 6010. " + FAILED_6], []),
     ("ladder", more(*PEERS, *LOOPS),
-     ["spead2 in Python its best chapter: 1 MiB 5005, 8 KiB 5005.",  # chapter 10's
-      "bare system calls one thread, 2 streams: 1 MiB 23000."], []),
+     ["spead2 in Python, its best chapter: 1 MiB 5005, 8 KiB 5005.",  # chapter 10's
+      "bare system calls, one thread, 2 streams: 1 MiB 23000."], []),
     # Where a difference is told.
     ("causes", as_fast_as(is_new_memory, MIB, 64 * MIB),
      ["payload sent in MB/s\n", "16 MiB heaps twice as fast", "4 096\n"], []),

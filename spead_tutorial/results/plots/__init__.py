@@ -6,10 +6,9 @@ it, drawing raises `MissingError`.
 """
 
 from spead_tutorial.results.plots.facts import caption
-from spead_tutorial.results.plots.ladder import ladder
+from spead_tutorial.results.plots.ladder import ladder, receivers_ladder
 from spead_tutorial.results.plots.matrix import matrix
 from spead_tutorial.results.plots.packets import packet_sizes
-from spead_tutorial.results.plots.receiving import receivers_ladder
 from spead_tutorial.results.plots.render import (
     Draw,
     MissingError,

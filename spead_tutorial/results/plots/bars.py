@@ -4,7 +4,6 @@
 import dataclasses
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 from spead_tutorial.measure.stats import Estimate, differs
 from spead_tutorial.results.plots import facts
@@ -66,19 +65,6 @@ def group(
         at = point.samples[0].heap_size
         bars.append(Bar(line, at, point.estimate(value), said, least, is_pale))
     return Group(name, note, bars)
-
-
-def bar(
-    name: str, role: str, point: facts.Point, value: facts.Value = facts.rate, **more: Any
-) -> Bar:
-    """Return the bar of a point."""
-    estimate = point.estimate(value)
-    said = "failed: no rate" if point.failed else "not known"
-    if value is not facts.rate:
-        line = Line(name, role, unit=more.pop("unit"))
-    else:
-        line = Line(name, role, point.key)
-    return Bar(line, point.samples[0].heap_size, estimate, said, **more)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
