@@ -2,7 +2,7 @@
 """The pictures: what ``pictures.toml`` says of each, and how a folder's records are drawn."""
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -31,43 +31,40 @@ class Picture:
 
 
 class _Step(msgspec.Struct, array_like=True, frozen=True):
-    """A program of ours, its variant, what a picture calls it, and how its title begins."""
+    """A program of ours, its variant, and what a picture calls it."""
 
     program: str
     variant: str
     called: str
-    finding: str
 
 
 class _Specified(msgspec.Struct, forbid_unknown_fields=True):
-    """A picture that `plots` has by name; or rates over sizes, or a pair of before and after."""
+    """A picture that `plots` has by name; or rates over sizes, before and after a change."""
 
     name: str
     sweep: str
     draw: str = ""
-    before: _Step = _Step("", "", "", "")
-    after: _Step = _Step("", "", "", "")
+    finding: str = ""  # how its title begins
+    before: _Step = _Step("", "", "")
+    after: _Step = _Step("", "", "")
     bare: str = ""  # variant of the bare loop; none where it is empty
     largest: int | None = None
     at_once: int = 0  # heaps that are to be in a cache together
     rate: str = SENT
 
-    def pictures(self) -> Iterator[Picture]:
-        if self.draw:
-            yield Picture(f"{self.name}.svg", self.sweep, getattr(plots, self.draw))
-        for part in () if self.draw else ("before", "after") if self.before.finding else ("",):
-            yield Picture(f"{self.name}-{part}".rstrip("-") + ".svg", self.sweep, self._rates(part))
+    @property
+    def picture(self) -> Picture:
+        draw = getattr(plots, self.draw) if self.draw else self._rates()
+        return Picture(f"{self.name}.svg", self.sweep, draw)
 
-    def _rates(self, part: str) -> plots.Sweep:
+    def _rates(self) -> plots.Sweep:
         before, after = self.before, self.after
         return plots.Sweep(
-            after.finding,
+            self.finding,
             compared((before.program, before.variant), (after.program, after.variant)),
             (before.called, after.called),
             self.sweep,
             limit=Series(CEILING, "c", CEILING, self.bare) if self.bare else None,
-            part=part,
-            was=before.finding,
             subtitle=f"Chapter {self.name.split('-')[1]}",
             largest=self.largest,
             at_once=self.at_once,
@@ -80,9 +77,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 
 PICTURES = tuple(
-    picture
-    for one in msgspec.toml.decode(SPECIFIED.read_bytes(), type=_File).picture
-    for picture in one.pictures()
+    one.picture for one in msgspec.toml.decode(SPECIFIED.read_bytes(), type=_File).picture
 )
 
 

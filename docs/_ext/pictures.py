@@ -3,7 +3,6 @@
 
     {picture} NAME          what `bench.figures` draws of a committed record, in all its forms; the
                             directive's content is what to see in it
-    {before-after} NAME     a pair in one frame, with a switch between the two, without a script
     {gallery}               all of them, or those that are named, small: each with its title, and a
                             link to where it is large
     {diagram} NAME          ``diagrams/NAME.svg``, dark on white paper as a file: in the page, it is
@@ -46,12 +45,6 @@ IN_PAGES = {
     "#f3f4f5": "var(--pst-color-surface)",
     "#fff": "var(--pst-color-background)",
 }
-#: Of a pair: the style sheet shows the one that is chosen.
-_SWITCH = (
-    '<div class="before-after" id="picture-{0}"><fieldset><legend>The picture</legend>'
-    '<label><input type="radio" name="{0}" class="is-before"> before</label>'
-    '<label><input type="radio" name="{0}" class="is-after" checked> after</label></fieldset>'
-)
 #: What the style sheet calls how far a point is from the left and from the top.
 _PLACES = ("x", "y")
 #: In the folder of what is made for the site, and not kept.
@@ -89,64 +82,44 @@ def _point(
 
 
 class Picture(SphinxDirective):
-    """A picture, light or dark as the page is, with its description in words."""
+    """A picture, light or dark as the page is, with its words and the record behind it."""
 
     required_arguments = 1
     has_content = True
 
     def run(self) -> list[nodes.Node]:
         name = self.arguments[0]
-        return [_raw(f'<span id="picture-{name}"></span>'), *_picture(self, name)]
-
-
-def _picture(directive: SphinxDirective, name: str) -> list[nodes.Node]:
-    """Return a picture with what the directive says of it, and the record that it is drawn from."""
-    if name not in _PICTURES:
-        raise directive.error(f"there is no picture {name}: there are {', '.join(_PICTURES)}")
-    up = "../" * (directive.env.docname.count("/") + 1)
-    sweep = _PICTURES[name].sweep
-    record, machine = f"{sweep}.jsonl", "[this machine](#the-reference-machine)"
-    if not is_reference(sweep):
-        machine = f"another machine than most ({named(machine_facts(recording(sweep)))})"
-    source = (
-        f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
-        f" [measured](/explanation/measurements.md) on {machine}."
-    )
-    words = f"{' '.join(directive.content)} {source}".strip()
-    return shown(directive, drawn(directive.env) / f"{name}.svg", words)
-
-
-class BeforeAfter(SphinxDirective):
-    """Two pictures in the same frame, of which one is shown."""
-
-    required_arguments = 1
-    has_content = True
-
-    def run(self) -> list[nodes.Node]:
-        name = self.arguments[0]
-        found: list[nodes.Node] = [_raw(_SWITCH.format(name))]
-        for part in ("before", "after"):
-            found += [_raw(f'<div class="{part}">'), *_picture(self, f"{name}-{part}")]
-            found.append(_raw("</div>"))
-        return [*found, _raw("</div>")]
+        if name not in _PICTURES:
+            raise self.error(f"there is no picture {name}: there are {', '.join(_PICTURES)}")
+        up = "../" * (self.env.docname.count("/") + 1)
+        sweep = _PICTURES[name].sweep
+        record, machine = f"{sweep}.jsonl", "[this machine](#the-reference-machine)"
+        if not is_reference(sweep):
+            machine = f"another machine than most ({named(machine_facts(recording(sweep)))})"
+        source = (
+            f"Drawn from {{download}}`{record} <{up}bench/results/{record}>`,"
+            f" [measured](/explanation/measurements.md) on {machine}."
+        )
+        words = f"{' '.join(self.content)} {source}".strip()
+        figure = shown(self, drawn(self.env) / f"{name}.svg", words)
+        return [_raw(f'<span id="picture-{name}"></span>'), *figure]
 
 
 class Gallery(SphinxDirective):
-    """Small pictures that lead to where they are large; of a pair, the second."""
+    """Small pictures that lead to where they are large."""
 
     has_content = True
 
     def run(self) -> list[nodes.Node]:
         found: list[nodes.Node] = [_raw('<div class="gallery">')]
-        for name in self.content or [one for one in _PICTURES if not one.endswith("-before")]:
-            place = name.removesuffix("-after")
-            page = _pages(self.env.srcdir).get(place)
+        for name in self.content or _PICTURES:
+            page = _pages(self.env.srcdir).get(name)
             if page is None:
-                raise self.error(f"no page shows {place}")
+                raise self.error(f"no page shows {name}")
             self.env.note_dependency(f"{page}.md")
             title, _, of = described(drawn(self.env) / f"{name}.svg")[0].partition(". ")
             uri = self.env.app.builder.get_relative_uri(self.env.docname, page)
-            link = nodes.reference(refuri=f"{uri}#picture-{place}", internal=True)
+            link = nodes.reference(refuri=f"{uri}#picture-{name}", internal=True)
             link += _small(name, of or title)
             link += nodes.Text(title)
             found.append(nodes.paragraph("", "", link))
@@ -155,11 +128,11 @@ class Gallery(SphinxDirective):
 
 @functools.cache
 def _pages(folder: Path) -> dict[str, str]:
-    """Return on which page a picture, or a pair, is large: of several, the first."""
+    """Return on which page a picture is large: of several, the first."""
     found: dict[str, str] = {}
     for path in sorted(folder.rglob("*.md")):
         page = path.relative_to(folder).with_suffix("").as_posix()
-        for name in re.findall(r"^```\{(?:picture|before-after)\} (\S+)", path.read_text(), re.M):
+        for name in re.findall(r"^```\{picture\} (\S+)", path.read_text(), re.M):
             found.setdefault(name, page)
     return found
 
@@ -283,7 +256,6 @@ def described(path: Path) -> tuple[str, str]:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", _draw_all)
-    app.add_directive("before-after", BeforeAfter)
     app.add_directive("diagram", Diagram)
     app.add_directive("gallery", Gallery)
     app.add_directive("picture", Picture)

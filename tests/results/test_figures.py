@@ -26,7 +26,7 @@ FIGURES = ROOT / "docs" / "figures"
 RESULTS = ROOT / "bench" / "results"
 DRAWN = sorted(path.name for path in FIGURES.glob("*.svg"))
 #: Those that `make test` draws; the thorough run draws all.
-FEW = ("tut-ladder.svg", "tut-11-send-batch-heaps-after.svg")
+FEW = ("tut-ladder.svg", "tut-11-send-batch-heaps.svg")
 PICTURES_FEW = [
     one if one.name in FEW else pytest.param(one, marks=pytest.mark.thorough) for one in PICTURES
 ]
@@ -64,17 +64,6 @@ def marks(svg: str) -> list[float]:
 def test_there_is_each_picture_and_nothing_else():
     assert sorted(path.name for path in FIGURES.iterdir()) == DRAWN
     assert sorted(picture.name for picture in PICTURES) == DRAWN
-
-
-@pytest.mark.parametrize("after", [name for name in DRAWN if name.endswith("-after.svg")])
-def test_before_and_after_have_one_size_one_frame_and_one_scale(after):
-    same = r"<svg [^>]*>|(?s:<g id=\"axes_\d+\">.*?<path d=.*?>)"
-    framed = [
-        re.findall(same, (FIGURES / name).read_text())
-        for name in (after.replace("-after", "-before"), after)
-    ]
-    assert len(framed[0]) > 2
-    assert framed[0] == framed[1]
 
 
 @pytest.mark.parametrize("name", DRAWN)
@@ -127,7 +116,7 @@ def test_the_peer_is_where_it_is_the_message():
 
 @each_sweep
 def test_a_title_speaks_of_the_largest_gain_and_the_subtitle_of_the_largest_loss(picture):
-    """Where one differs by 5 %; the title of what was before has the rate there."""
+    """Where one differs by 5 %."""
     one, recording = picture.draw, read(picture.sweep)
     known = [
         (gain.median, x)
@@ -138,7 +127,7 @@ def test_a_title_speaks_of_the_largest_gain_and_the_subtitle_of_the_largest_loss
     title, _, subtitle = one(recording).name.partition(". ")
     assert f" {size(max(known)[1])} heaps " in title
     lost = min(known)
-    if lost[0] < 1 and lost[1] != max(known)[1] and not picture.name.endswith("-before.svg"):
+    if lost[0] < 1 and lost[1] != max(known)[1]:
         assert f"{size(lost[1])} heaps: " in subtitle
 
 

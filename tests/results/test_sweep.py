@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from spead_tutorial.measure.records import Recording, Sample
 from spead_tutorial.results import plots
-from support.pictures import draw, drawing, fail, typed
+from support.pictures import draw, drawing, fail
 from support.recordings import AFTER, BARE, EIGHT, KIB, TEN, example, make_rounds, make_sample
 from support.records import HEADER
 
@@ -45,29 +45,7 @@ def test_panels_have_one_scale_at_most_three_lines_and_each_its_name_at_its_end(
         assert ends["chapter 8"] < ends["chapter 10"] < ends["bare calls"]
 
 
-def make_pair() -> list[plots.Sweep]:
-    return [
-        dataclasses.replace(AFTER, part=part, was="A long word for chapter 8 " * 3, subtitle="8")
-        for part in ("before", "after")
-    ]
-
-
-def test_of_a_pair_the_first_has_the_frame_of_the_second_and_what_was_before_alone():
-    first, second = (draw(one, example("sweep")) for one in make_pair())
-    for panel, language in enumerate(("python", "c")):
-        before, after = (one.figure.axes[panel] for one in (first, second))
-        assert before.get_window_extent().bounds == after.get_window_extent().bounds
-        assert (before.get_xlim(), before.get_ylim()) == (after.get_xlim(), after.get_ylim())
-        hollow, filled = (lines(first.figure, panel, is_filled) for is_filled in (False, True))
-        assert COLOURS[language] in hollow
-        assert COLOURS[language] not in filled
-        assert COLOURS[language] in lines(second.figure, panel)
-    assert first.figure.bbox.bounds == second.figure.bbox.bounds
-    assert "8 KiB heaps at 500 MB/s in Python, 900 in C. 8, before" in typed(first.title)
-    assert "chapter 10" not in first.words
-
-
-def test_the_scale_of_a_pair_is_that_of_its_own_lines():
+def test_the_scale_of_a_picture_is_that_of_its_own_lines():
     recording = example("sweep")
     faster = tuple(
         replace(one, case=f"other {one.case}", variant="two", elapsed_ns=one.elapsed_ns // 2)
@@ -75,11 +53,7 @@ def test_the_scale_of_a_pair_is_that_of_its_own_lines():
         if one.series == BARE and one.elapsed_ns is not None
     )
     both = dataclasses.replace(recording, samples=(*recording.samples, *faster))
-    tops = {
-        draw(one, found).figure.axes[0].get_ylim()
-        for one in make_pair()
-        for found in (recording, both)
-    }
+    tops = {draw(AFTER, found).figure.axes[0].get_ylim() for found in (recording, both)}
     assert len(tops) == 1
 
 

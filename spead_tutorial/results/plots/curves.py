@@ -61,7 +61,6 @@ class Curve:
     estimates: Mapping[float, Estimate | None]  # None where a sample failed
     failed: Mapping[float, str] = dataclasses.field(default_factory=dict)  # which, in words
     is_before: bool = False  # what another is compared with: hollow, and broken
-    is_hidden: bool = False  # what a picture leaves the frame for
 
 
 def curve(
@@ -74,7 +73,6 @@ def curve(
     over: str = "",
     unit: str = SPEED,
     is_before: bool = False,
-    is_hidden: bool = False,
 ) -> Curve:
     """Return the curve of a series."""
     key = () if over else next(iter(points.values())).key
@@ -84,7 +82,7 @@ def curve(
         for x, point in points.items()
         if point.failed
     }
-    return Curve(Line(name, role, key, unit, over), label, estimates, failed, is_before, is_hidden)
+    return Curve(Line(name, role, key, unit, over), label, estimates, failed, is_before)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -111,8 +109,6 @@ class Curves(Panel):
 
     def said(self) -> Iterator[Said]:
         for one in self.curves:
-            if one.is_hidden:
-                continue
             for at, estimate in one.estimates.items():
                 if estimate is not None:
                     x = self.scale.place(at)
@@ -140,10 +136,9 @@ class Curves(Panel):
             axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
             place, within = (x, self.written), axis.get_xaxis_transform()
             write(axis, words, place, (4, -3), within, va="top", fontsize=FAINT, color=theme.faint)
-        shown = [one for one in self.curves if not one.is_hidden]
-        for one in reversed(shown):
+        for one in reversed(self.curves):
             self._draw(axis, one, theme)
-        self._name(axis, shown, theme)
+        self._name(axis, theme)
 
     def _draw(self, axis: Axes, one: Curve, theme: Theme) -> None:
         colour, place = theme.colours[one.line.role], self.scale.place
@@ -160,13 +155,13 @@ class Curves(Panel):
             axis.plot([place(at)], [self.least], color=colour, clip_on=False, **cross)
             write(axis, "failed", (place(at), self.least), (0, 6), rotation=90, ha="center")
 
-    def _name(self, axis: Axes, shown: Sequence[Curve], theme: Theme) -> None:
+    def _name(self, axis: Axes, theme: Theme) -> None:
         """Write the names at the ends of lines: on the right, or where a line ends before."""
         left, right = self.scale.ends
         inch = (right - left) / (WIDTH - sum(self.sides))
         high = (self.most * 1.05 - self.least) / self.height
         outside = []
-        for one in shown:
+        for one in self.curves:
             known = [(at, found.median) for at, found in one.estimates.items() if found is not None]
             at, y = known[-1] if known else (max(one.estimates), self.least)
             x, label = self.scale.place(at), _lines(one.label)

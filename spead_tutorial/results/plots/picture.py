@@ -93,7 +93,6 @@ class Picture:
     caption: str
     # what has no room for its name in any place where it is drawn, its colour, and whether pale
     legend: Mapping[str, tuple[str, bool]] = dataclasses.field(default_factory=dict)
-    beside: tuple[str, str] = "", ""  # title and subtitle of what has the same frame
     across: str = ""  # what is written across it
 
     @property

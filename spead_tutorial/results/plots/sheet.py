@@ -27,12 +27,9 @@ def lay_out(picture: Picture, theme: Theme) -> Figure:
     """Draw a picture: its title, its panels, and its foot."""
     import matplotlib.figure
 
-    heads = [
-        (_folded(title, _TITLE_COLUMNS), _folded(below, _SUBTITLE_COLUMNS))
-        for title, below in ((picture.title, picture.subtitle), picture.beside)
-    ]
-    lines, below_title = heads[0]
-    top = _MARGIN + max(_TITLE * len(one) + _SUBTITLE * len(other) for one, other in heads)
+    lines = _folded(picture.title, _TITLE_COLUMNS)
+    below_title = _folded(picture.subtitle, _SUBTITLE_COLUMNS)
+    top = _MARGIN + _TITLE * len(lines) + _SUBTITLE * len(below_title)
     legend_at, top = top + 0.08, top + _LEGEND * bool(picture.legend)
     tops = []
     for row in picture.rows:

@@ -2,22 +2,22 @@
 """Rates over the size of heaps: what was before, what it became, and the limit."""
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from spead_tutorial.chapters.catalogue import MEASURED
-from spead_tutorial.measure.records import OURS, Recording, Sample, Series
+from spead_tutorial.measure.records import OURS, Recording, Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
 from spead_tutorial.results.plots.picture import Picture
 from spead_tutorial.results.plots.theme import NAMES, role_of
-from spead_tutorial.results.units import bytes_text, number, size
+from spead_tutorial.results.units import bytes_text, size
 
 #: What a rate is of.
 SENT = "payload sent in MB/s"
 
 _LIMIT = "bare calls"
-_Points: TypeAlias = Mapping[int, facts.Point]
+_Points: TypeAlias = Mapping[Series, Mapping[int, facts.Point]]
 _Gains: TypeAlias = Mapping[int, Estimate | None]
 
 
@@ -45,10 +45,6 @@ class Sweep:
     names: tuple[str, str]  # what stands at the ends of the lines: before, and after
     sweep: str  # which sweep is to be run where a recording has none of them
     limit: Series | None = None  # bare system calls of the same recording
-    # of two in the same frame, between which one can flick, which one: "before", where only what
-    # was before is drawn, or "after"
-    part: str = ""
-    was: str = ""  # how the title of the first of two begins: "A call for each heap sends"
     subtitle: str = ""  # what the picture is of
     largest: int | None = None  # sizes above it are left out
     rate: str = SENT  # what the rates are of
@@ -57,31 +53,39 @@ class Sweep:
     def __call__(self, recording: Recording) -> Picture:
         """Return the picture of a recording."""
         panels = dict(self._panels(recording))
-        drawn = [shown.points for lines in panels.values() for shown in lines]
-        most = facts.highest(point for points in drawn for point in points.values())
-        scale = curves.sizes({x for points in drawn for x in points})
-        ends = self._ends(recording, scale)
+        found = [points for lines in panels.values() for points in lines.values()]
+        scale = curves.sizes({x for points in found for x in points})
+        most = facts.highest(point for points in found for point in points.values())
+        ends, unit = self._ends(recording, scale), self.rate
         rows = []
         for n, (pair, lines) in enumerate(panels.items(), 1):
-            found = [one.curve(pair, hidden=self.part == "before") for one in lines]
-            unit = self.rate if n == 1 else ""
+            its = [self._curve(pair, series, points) for series, points in lines.items()]
             name = ": ".join(filter(None, (pair.name, unit)))
-            panel = curves.Curves(name, found, scale, most, is_last=n == len(panels), written=0.16)
-            words = ends if n == 1 else dict.fromkeys(ends, "")
-            rows.append([dataclasses.replace(panel, uprights=words)])
-        shown = {one.series for lines in panels.values() for one in lines}
-        there = self.limit is not None and self.limit in shown and facts.is_sender(self.limit)
-        bare = self.limit if there else None
-        limit = f"{_LIMIT}: {facts.bare_name(bare.variant)}" if bare is not None else ""
-        of = self.gains(recording), self._rates(panels), limit
-        title, subtitle = self._words(*of, self.part == "before")
+            last = n == len(panels)
+            panel = curves.Curves(name, its, scale, most, is_last=last, uprights=ends, written=0.16)
+            rows.append([panel])
+            ends, unit = dict.fromkeys(ends, ""), ""  # said once
+        shown = {series for lines in panels.values() for series in lines}
+        title, subtitle = self._words(self.gains(recording), shown)
         return Picture(
             title,
             subtitle,
             rows,
             "Lines: the rate in MB/s against the size of a heap.",
             facts.caption(recording, curves.SHOWN, shown),
-            beside=self._words(*of, self.part != "before") if self.part else ("", ""),
+        )
+
+    def _curve(
+        self, pair: Compared, series: Series, points: Mapping[int, facts.Point]
+    ) -> curves.Curve:
+        before, after = self.names
+        label = {pair.before: before, pair.after: after}.get(series, _LIMIT)
+        return curves.curve(
+            f"{pair.name}, {label}",
+            label,
+            role_of(series),
+            points,
+            is_before=series == pair.before,
         )
 
     def _ends(self, recording: Recording, scale: curves.Scale) -> dict[float, str]:
@@ -92,98 +96,45 @@ class Sweep:
 
     def gains(self, recording: Recording) -> dict[str, _Gains]:
         """Return the gain at each size, by whose it is."""
-        found = {}
-        for pair, lines in self._panels(recording):
-            by_series = {one.series: one.points for one in lines}
-            if pair.before in by_series and pair.after in by_series:
-                gains = facts.gains(by_series[pair.before], by_series[pair.after])
-                found[_where(pair)] = gains
-        return {where: gains for where, gains in found.items() if gains}
-
-    def _rates(self, panels: Mapping[Compared, list["_Shown"]]) -> dict[str, _Gains]:
-        """Return the rate at each size of what was before, by whose it is."""
-        return {
-            _where(pair): {x: point.estimate() for x, point in one.points.items()}
-            for pair, lines in panels.items()
-            for one in lines
-            if one.series == pair.before
+        found = {
+            pair.where or f"in {NAMES[pair.after.language]}": facts.gain_each(
+                lines.get(pair.before, {}), lines[pair.after]
+            )
+            for pair, lines in self._panels(recording)
         }
+        return {where: gains for where, gains in found.items() if any(gains.values())}
 
-    def _panels(self, recording: Recording) -> Iterator[tuple[Compared, list["_Shown"]]]:
+    def _panels(self, recording: Recording) -> Iterator[tuple[Compared, _Points]]:
         """Find what the recording has of what is wanted."""
         wanted = {pair.after for pair in self.pairs}
         there = wanted & {sample.series for sample in recording.samples}
         facts.require(there, self.sweep, *(pair.after.program for pair in self.pairs))
         for pair in self.pairs:
-            found = facts.points(filter(self._chosen(pair), recording.samples))
-            if pair.after in found:
-                before, after = self.names
-                labels = {pair.after: after, pair.before: before}
-                labels |= {self.limit: _LIMIT} if self.limit is not None else {}
-                yield (
-                    pair,
-                    [
-                        _Shown(series, label, found[series])
-                        for series, label in labels.items()
-                        if series in found
-                    ],
-                )
+            points = facts.points(
+                sample
+                for sample in recording.samples
+                if sample.heap_size <= (self.largest or sample.heap_size)
+                if sample.packet_size == (pair.packet_size or sample.packet_size)
+            )
+            if pair.after in points:
+                lines = (pair.after, pair.before, self.limit)
+                yield pair, {one: points[one] for one in lines if one is not None and one in points}
 
-    def _chosen(self, pair: Compared) -> Callable[[Sample], bool]:
-        return lambda one: (
-            one.heap_size <= (self.largest or one.heap_size)
-            and one.packet_size == (pair.packet_size or one.packet_size)
-        )
-
-    def _words(
-        self, gains: Mapping[str, _Gains], rates: Mapping[str, _Gains], limit: str, is_before: bool
-    ) -> tuple[str, str]:
-        """Say what was gained most, and below it what was lost; or how fast it was before."""
-        part = ("before" if is_before else "after") if self.part else ""
-        subtitle = "; ".join(filter(None, (", ".join(filter(None, (self.subtitle, part))), limit)))
-        ends = facts.extremes(gains)
-        if is_before:
-            x = ends[0] if ends else max((x for some in rates.values() for x in some), default=0)
-            return f"{self.was} {_said(rates, x)}", subtitle
+    def _words(self, gains: Mapping[str, _Gains], shown: set[Series]) -> tuple[str, str]:
+        """Say what was gained most, and below it what the limit is, and what was lost."""
+        is_named = self.limit is not None and self.limit in shown and facts.is_sender(self.limit)
+        bare = self.limit.variant if self.limit is not None and is_named else None
+        limit = f"{_LIMIT}: {facts.bare_name(bare)}" if bare is not None else ""
+        subtitle = "; ".join(filter(None, (self.subtitle, limit)))
         if not gains:
             return f"{self.finding} rates that nothing is compared with", subtitle
+        ends = facts.extremes(gains)
         if not ends:
             return f"{self.finding} {facts.NO_DIFFERENCE}", subtitle
         said = [facts.told({who: some.get(x) for who, some in gains.items()}) for x in ends]
         lost = [f"{size(x)} heaps: {words}" for x, words in zip(ends[1:], said[1:], strict=True)]
         subtitle = ". ".join(filter(None, (subtitle, *lost)))
         return f"{self.finding} {size(ends[0])} heaps {said[0]}", subtitle
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Shown:
-    """A line of a panel."""
-
-    series: Series
-    label: str
-    points: _Points
-
-    def curve(self, pair: Compared, hidden: bool) -> curves.Curve:
-        name = f"{pair.name}, {self.label}"
-        is_before, is_after = self.series == pair.before, self.series == pair.after
-        role = role_of(self.series)
-        return curves.curve(
-            name, self.label, role, self.points, is_before=is_before, is_hidden=hidden and is_after
-        )
-
-
-def _where(pair: Compared) -> str:
-    return pair.where or f"in {NAMES[pair.after.language]}"
-
-
-def _said(rates: Mapping[str, _Gains], x: int) -> str:
-    """Say how fast heaps of a size were, where."""
-    known = {where: one for where, some in rates.items() if (one := some.get(x)) is not None}
-    said = [
-        f"{number(float(f'{rate.median:.3g}'))} {'MB/s ' * (not n)}{where}"
-        for n, (where, rate) in enumerate(known.items())
-    ]
-    return f"{size(x)} heaps at {', '.join(said)}" if said else "at a rate that is not known"
 
 
 def compared(before: tuple[str, str], after: tuple[str, str]) -> tuple[Compared, ...]:

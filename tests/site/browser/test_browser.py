@@ -289,38 +289,19 @@ def test_without_scripts_other_pages_are_in_reach_and_no_button_is_dead(plain_pa
         plain_page.get_by_role("link", name=name).locator("visible=true").first.click(trial=True)
 
 
-# ---- Before and after ----
-
-
-@pytest.mark.parametrize("width", [360, 1280])
-def test_a_switch_flicks_between_before_and_after_in_one_frame_also_without_scripts(
-    plain_page, width
-):
-    plain_page.set_viewport_size({"width": width, "height": 900})
-    plain_page.goto("tutorial/10-reuse-heaps.html")
-    pair = plain_page.locator(".before-after")
-    picture, places = pair.locator("figure.picture img:visible"), []
-    pair.get_by_role("radio", name="after").focus()
-    for key, part in (("ArrowLeft", "before"), ("ArrowRight", "after")):
-        plain_page.keyboard.press(key)
-        assert f"-{part}" in picture.get_attribute("src")  # one alone can be seen
-        places.append((picture.bounding_box(), picture.evaluate("one => one.naturalHeight")))
-    assert places[0] == places[1]
-
-
 # ---- Results ----
 
 
 def test_small_pictures_lead_by_keyboard_to_all_large_ones(page):
     page.goto("results.html")
     links = page.locator(".gallery").last.locator("a")
-    assert links.count() == sum(not one.name.endswith("-before.svg") for one in figures.PICTURES)
+    assert links.count() == len(figures.PICTURES)
     for link in links.all():
         assert link.locator("img:visible").count() == 1
     link = page.get_by_role("link", name="Packets of equal size")
     link.press("Enter")
     page.wait_for_url("**/tutorial/16-equal-packets.html#picture-tut-16-send-equal-packets")
-    assert page.locator(".before-after").get_by_role("radio", name="before").is_visible()
+    assert page.locator("#picture-tut-16-send-equal-packets + figure img:visible").count() == 1
 
 
 # ---- Measured numbers ----
