@@ -9,10 +9,10 @@ from typing import Any
 
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots.facts import Point, Value, rate
-from spead_tutorial.results.plots.picture import SPEED, Axes, Line, Mark, Panel, Said, where_on_x
-from spead_tutorial.results.plots.sheet import LETTER, spread, write
+from spead_tutorial.results.plots.picture import Axes, Line, Mark, Panel, Said, where_on_x
+from spead_tutorial.results.plots.sheet import LETTER, marked, spread, write
 from spead_tutorial.results.plots.theme import FAINT, MARKERS, WIDTH, Theme
-from spead_tutorial.results.units import size, thousands
+from spead_tutorial.results.units import size
 
 #: What a caption says of the points.
 SHOWN = "median of {rounds} rounds, band: {spread}"
@@ -59,30 +59,31 @@ class Curve:
     line: Line
     label: str
     estimates: Mapping[float, Estimate | None]  # None where a sample failed
-    failed: Mapping[float, str] = dataclasses.field(default_factory=dict)  # which, in words
-    is_before: bool = False  # what another is compared with: hollow, and broken
+    failed: Mapping[float, str]  # which, in words
+    is_before: bool  # what another is compared with: hollow, and broken
+
+    @property
+    def folded(self) -> list[str]:
+        """The lines of its label."""
+        return textwrap.wrap(self.label, _COLUMNS) or [""]
 
 
 def curve(
-    name: str,
-    label: str,
-    role: str,
+    line: Line,
     points: Mapping[int, Point] | Mapping[float, Point],
-    *,
     value: Value = rate,
-    over: str = "",
-    unit: str = SPEED,
+    *,
+    label: str = "",
     is_before: bool = False,
 ) -> Curve:
-    """Return the curve of a series."""
-    key = () if over else next(iter(points.values())).key
+    """Return the curve of a series, whose name is its label unless there is another."""
     estimates = {x: point.estimate(value) for x, point in points.items()}
     failed = {
         x: f"failed ({point.failed} of {len(point.samples)})"
         for x, point in points.items()
         if point.failed
     }
-    return Curve(Line(name, role, key, unit, over), label, estimates, failed, is_before)
+    return Curve(line, label or line.name, estimates, failed, is_before)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -93,32 +94,34 @@ class Curves(Panel):
     scale: Scale
     most: float  # the highest value of the axis
     height: float = 1.8
-    least: float = 0.0
     is_last: bool = True  # whether the scale has its names
     uprights: Mapping[float, str] = dataclasses.field(default_factory=dict)  # what begins where
     written: float = 0.78  # at which share of the height that is
 
     @property
     def sides(self) -> tuple[float, float]:
-        longest = max(len(line) for one in self.curves for line in _lines(one.label))
+        longest = max(len(line) for one in self.curves for line in one.folded)
         return _LEFT, 0.3 + LETTER * longest
 
     @property
     def below(self) -> float:
         return 0.55 if self.is_last else 0.05
 
+    @property
+    def _top(self) -> float:
+        return self.most * 1.05 or 1
+
     def said(self) -> Iterator[Said]:
         for one in self.curves:
             for at, estimate in one.estimates.items():
                 if estimate is not None:
-                    x = self.scale.place(at)
-                    yield Mark(one.line, at, estimate, x, estimate.median)
+                    yield Mark(one.line, at, estimate, self.scale.place(at), estimate.median)
                 if at in one.failed:
                     yield one.line.name, f"{where_on_x(one.line.over, at)} {one.failed[at]}"
 
     def draw(self, axis: Axes, theme: Theme) -> None:
         """Draw the scales, the lines with what is compared behind, and their names."""
-        axis.set(xlim=self.scale.ends, ylim=(self.least, self.most * 1.05 or 1))
+        axis.set(xlim=self.scale.ends, ylim=(0, self._top))
         for below in (False, True):
             ticks = {
                 x: name for x, name in self.scale.ticks.items() if name.startswith("\n") == below
@@ -128,7 +131,7 @@ class Curves(Panel):
         axis.tick_params(axis="x", which="minor", pad=16, length=0, labelsize=FAINT)
         axis.tick_params(axis="x", labelbottom=self.is_last)
         axis.set_xlabel(self.scale.name if self.is_last else "")
-        axis.yaxis.set_major_formatter(lambda y, _: thousands(y) if y == round(y) else f"{y:g}")
+        axis.yaxis.set_major_formatter(lambda y, _: marked(y))
         axis.locator_params(axis="y", nbins=5)
         axis.grid()
         axis.set_axisbelow(True)
@@ -141,46 +144,33 @@ class Curves(Panel):
         self._name(axis, theme)
 
     def _draw(self, axis: Axes, one: Curve, theme: Theme) -> None:
-        colour, place = theme.colours[one.line.role], self.scale.place
-        xs = [place(at) for at in one.estimates]
-        nothing = Estimate(math.nan, math.nan, math.nan, 0)
+        look, nothing = _look(one, theme), Estimate(math.nan, math.nan, math.nan, 0)
+        xs = [self.scale.place(at) for at in one.estimates]
         known = [estimate or nothing for estimate in one.estimates.values()]
-        low, middle, high = (
-            [getattr(estimate, end) for estimate in known] for end in ("low", "median", "high")
-        )
-        axis.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
-        axis.plot(xs, middle, zorder=3, **_look(one, theme))
+        band = [estimate.low for estimate in known], [estimate.high for estimate in known]
+        axis.fill_between(xs, *band, color=look["color"], alpha=0.18, linewidth=0)
+        axis.plot(xs, [estimate.median for estimate in known], zorder=3, **look)
         for at in one.failed:
             cross: dict[str, Any] = {"marker": "x", "markersize": 7, "markeredgewidth": 2}
-            axis.plot([place(at)], [self.least], color=colour, clip_on=False, **cross)
-            write(axis, "failed", (place(at), self.least), (0, 6), rotation=90, ha="center")
+            place = self.scale.place(at), 0.0
+            axis.plot(*place, color=look["color"], clip_on=False, **cross)
+            write(axis, "failed", place, (0, 6), rotation=90, ha="center")
 
     def _name(self, axis: Axes, theme: Theme) -> None:
-        """Write the names at the ends of lines: on the right, or where a line ends before."""
-        left, right = self.scale.ends
-        inch = (right - left) / (WIDTH - sum(self.sides))
-        high = (self.most * 1.05 - self.least) / self.height
-        outside = []
+        """Write names on the right, each with a line to its own."""
+        right, inch = self.scale.ends[1], self._top / self.height
+        wanted, starts = [], []
         for one in self.curves:
             known = [(at, found.median) for at, found in one.estimates.items() if found is not None]
-            at, y = known[-1] if known else (max(one.estimates), self.least)
-            x, label = self.scale.place(at), _lines(one.label)
-            if x + inch * (LETTER * max(map(len, label)) + 0.15) < right:
-                self._write(axis, one, x + 0.1 * inch, y, theme)
-            else:
-                outside.append((one, x, y, _LEADING / 72 * high * len(label)))
-        wanted = [(y, room) for _, _, y, room in outside]
-        places = spread(wanted, self.least - 0.1 * high, self.most * 1.05 + 0.1 * high)
-        corner = right + inch / 6
-        for (one, x, y, _), place in zip(outside, places, strict=True):
-            style: dict[str, Any] = {"linewidth": 0.8, "clip_on": False, "zorder": 2}
-            axis.plot([x, corner], [y, place], color=theme.colours[one.line.role], **style)
-            self._write(axis, one, corner, place, theme)
-
-    def _write(self, axis: Axes, one: Curve, x: float, y: float, theme: Theme) -> None:
-        style: dict[str, Any] = {"va": "center", "linespacing": 1.1}
-        words, colour = "\n".join(_lines(one.label)), theme.colours[one.line.role]
-        write(axis, words, (x, y), (3, 0), color=colour, **style)
+            at, y = known[-1] if known else (max(one.estimates), 0.0)
+            starts.append((self.scale.place(at), y))
+            wanted.append((y, _LEADING / 72 * inch * len(one.folded)))
+        corner = right + (right - self.scale.ends[0]) / (WIDTH - sum(self.sides)) / 6
+        places = spread(wanted, -0.1 * inch, self._top + 0.1 * inch)
+        for one, (x, y), place in zip(self.curves, starts, places, strict=True):
+            colour, style = theme.colours[one.line.role], {"va": "center", "linespacing": 1.1}
+            axis.plot([x, corner], [y, place], color=colour, linewidth=0.8, clip_on=False, zorder=2)
+            write(axis, "\n".join(one.folded), (corner, place), (3, 0), color=colour, **style)
 
 
 def in_steps(
@@ -190,10 +180,6 @@ def in_steps(
     known = [found for one in lines for found in one.estimates.values() if found is not None]
     axis = steps((at for one in lines for at in one.estimates), scale)
     return Curves(name, lines, axis, max([least, *(one.high for one in known)]), height)
-
-
-def _lines(label: str) -> list[str]:
-    return textwrap.wrap(label, _COLUMNS) or [""]
 
 
 def _look(one: Curve, theme: Theme) -> dict[str, Any]:

@@ -107,12 +107,6 @@ def gain_each(
     return {place: gain(before.get(place), point) for place, point in after.items()}
 
 
-def gains(before: Mapping[int, Point], after: Mapping[int, Point]) -> dict[int, Estimate | None]:
-    """Return the gain at each size; nothing where none has one."""
-    found = gain_each(before, after)
-    return found if any(found.values()) else {}
-
-
 def ends(estimates: Iterable[Estimate | None]) -> list[float]:
     """Return the ends of those that are known, for a scale that has room for them."""
     return [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure.records import OURS, Recording, Series
 from spead_tutorial.results.plots import curves, facts
-from spead_tutorial.results.plots.picture import PACKET, Picture
+from spead_tutorial.results.plots.picture import PACKET, Line, Picture
 from spead_tutorial.results.plots.theme import NAMES, role_of
 
 _CHAPTER = find_chapter("6")
@@ -32,7 +32,7 @@ def packet_sizes(recording: Recording) -> Picture:
     words = f"above the MTU of\n{mtu}: fragments"
     begin = {scale.place(fragments) - 0.5: words} if fragments else {}
     lines = [
-        curves.curve(name, name, role_of(series), found[series], over=PACKET)
+        curves.curve(Line(name, role_of(series), over=PACKET), found[series])
         for series, name in _ALL.items()
         if series in found
     ]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Where things are on a picture, in inches: all are of one width, and grow downwards."""
 
-import itertools
+import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 
 from spead_tutorial.results.plots.picture import Axes, Figure, Panel, Picture
 from spead_tutorial.results.plots.theme import FAINT, WIDTH, Theme
+from spead_tutorial.results.units import thousands
 
 _MARGIN, _GAP = 0.12, 0.3
 #: Inches of a line of the title, of the subtitle, of the legend and of the foot.
@@ -109,6 +110,11 @@ def write(
         axis.annotate(words, place, shift, annotation_clip=False, **where, **more)
 
 
+def marked(value: float) -> str:
+    """Write a value at the mark of a scale."""
+    return thousands(value) if value == round(value) else f"{value:g}"
+
+
 def count_down(axis: Axes, inches: float, names: Mapping[float, str] | None = None) -> None:
     """Make y count inches down a panel, with names at some of them; x has upright lines."""
     axis.set_ylim(inches, 0)
@@ -122,23 +128,23 @@ def count_down(axis: Axes, inches: float, names: Mapping[float, str] | None = No
 def spread(wanted: Sequence[tuple[float, float]], low: float, high: float) -> list[float]:
     """Return where words can stand that are wanted at some places, and as high as that."""
     order = sorted(range(len(wanted)), key=lambda n: wanted[n][0])
+    rooms = [wanted[n][1] for n in order]
     places = [wanted[n][0] for n in order]
-    gaps = [(wanted[one][1] + wanted[other][1]) / 2 for one, other in itertools.pairwise(order)]
-    up, down = places[:], places[:]
-    for n, gap in enumerate(gaps):
-        up[n + 1] = max(up[n + 1], up[n] + gap)
-    for n, gap in reversed(list(enumerate(gaps))):
-        down[n] = min(down[n], down[n + 1] - gap)
-    middle = [(one + other) / 2 for one, other in zip(up, down, strict=True)]
-    if middle and (over := middle[-1] + wanted[order[-1]][1] / 2 - high) > 0:
-        middle[-1] -= over
-        for n, gap in reversed(list(enumerate(gaps))):
-            middle[n] = min(middle[n], middle[n + 1] - gap)
-    if middle and (under := low - middle[0] + wanted[order[0]][1] / 2) > 0:
-        middle[0] += under
-        for n, gap in enumerate(gaps):
-            middle[n + 1] = max(middle[n + 1], middle[n] + gap)
-    found = [0.0] * len(wanted)
-    for n, place in zip(order, middle, strict=True):
-        found[n] = place
+    both = _pushed(places, rooms, -math.inf), _pushed_down(places, rooms, math.inf)
+    middle = [(up + down) / 2 for up, down in zip(*both, strict=True)]
+    inside = _pushed(_pushed_down(middle, rooms, high), rooms, low)
+    return [inside[order.index(n)] for n in range(len(wanted))]
+
+
+def _pushed(places: Sequence[float], rooms: Sequence[float], end: float) -> list[float]:
+    """Return places from below upwards, pushed up where there is no room above the last."""
+    found = []
+    for place, room in zip(places, rooms, strict=True):
+        found.append(max(place, end + room / 2))
+        end = found[-1] + room / 2
     return found
+
+
+def _pushed_down(places: Sequence[float], rooms: Sequence[float], end: float) -> list[float]:
+    mirrored = _pushed([-place for place in places[::-1]], rooms[::-1], -end)
+    return [-place for place in mirrored[::-1]]

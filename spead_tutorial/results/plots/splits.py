@@ -107,9 +107,7 @@ def loss(recording: Recording) -> Picture:
     said = [f"{rate:g} GB/s in {name}" for name, rate in held.items() if rate is not None]
     lines = [
         curves.curve(
-            _LOSING[series],
-            _LOSING[series],
-            role_of(series),
+            Line(_LOSING[series], role_of(series), unit=PERCENT, over=RATE),
             {rate: facts.Point(tuple(samples)) for rate, samples in rates.items()},
             value=losses.percent,
             over=RATE,
@@ -184,9 +182,7 @@ def hot(recording: Recording) -> Picture:
     facts.require(any(found.values()), "tut-17", _PROGRAM)
     lines = [
         curves.curve(
-            name,
-            name,
-            "python",
+            Line(name, "python", unit=_MISSING, over=WORK),
             dict(sorted(points.items())),
             value=_missing,
             over=WORK,

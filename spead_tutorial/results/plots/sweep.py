@@ -9,7 +9,7 @@ from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure.records import OURS, Recording, Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
-from spead_tutorial.results.plots.picture import Picture
+from spead_tutorial.results.plots.picture import Line, Picture
 from spead_tutorial.results.plots.theme import NAMES, role_of
 from spead_tutorial.results.units import bytes_text, size
 
@@ -80,13 +80,9 @@ class Sweep:
     ) -> curves.Curve:
         before, after = self.names
         label = {pair.before: before, pair.after: after}.get(series, _LIMIT)
-        return curves.curve(
-            f"{pair.name}, {label}",
-            label,
-            role_of(series),
-            points,
-            is_before=series == pair.before,
-        )
+        name, key = f"{pair.name}, {label}", next(iter(points.values())).key
+        line = Line(name, role_of(series), key)
+        return curves.curve(line, points, label=label, is_before=series == pair.before)
 
     def _ends(self, recording: Recording, scale: curves.Scale) -> dict[float, str]:
         """Return where heaps begin of which a cache does not hold those in use at once."""
