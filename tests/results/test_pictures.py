@@ -177,18 +177,11 @@ SAYS = [
      ["nobody listens"]),
     ("loopback", only(lambda one: one.variant), ["Loopback is compared with the lab."],
      ["the lab's device"]),
-    ("ceiling", only(lambda one: "huge" not in one.variant), ["2 streams, fill and copy: 1"],
-     ["huge"]),
     # An MTU parts packets where it is known and smaller than some.
     ("packets", with_mtu(9216),
      ["; beside 9000, fragments are 75 % slower", "\n9216: fragments\n"], []),
     ("packets", with_mtu(65536), [], ["fragments"]),
     ("packets", with_mtu(None), [], ["fragments"]),
-    # Bare loops: sorted at the heaps where they differ most.
-    ("ceiling", as_fast_as(lambda one: one.variant == "two threads"),
-     ["No bare loop is the fastest"], []),
-    ("ceiling", same, ["in MB/s. one thread, read in place, huge pages: 1 MiB 20000. 2 streams, f",
-                       "2.5 times as fast as two threads"], []),
     # Above such a rate the sender could not go.
     ("receivers", bounds, ["Chapters 3 to 7 make the rate without loss at least 3 times as high",
      "\n\u2265 3.0\n",

@@ -239,7 +239,6 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("pipeline", plots.pipeline, make_pipeline()),
         ("timeline", plots.timeline, make_pipeline()),
         ("where", plots.where, make_where()),
-        ("ceiling", plots.ceiling, example("ceiling")),
         ("receiving", plots.receiving, example("receiving")),
         ("receivers", plots.receivers_ladder, make_lossless()),
         ("loss", plots.loss, example("loss")),

@@ -22,7 +22,7 @@ from spead_tutorial.results.plots.splits import hot, loss, lost, where
 from spead_tutorial.results.plots.sweep import Compared, Sweep, receiving
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.results.plots.timeline import timeline
-from spead_tutorial.results.plots.ways import causes, ceiling, loopback, pipeline
+from spead_tutorial.results.plots.ways import causes, loopback, pipeline
 
 __all__ = [
     "DARK",
@@ -34,7 +34,6 @@ __all__ = [
     "Theme",
     "caption",
     "causes",
-    "ceiling",
     "hot",
     "ladder",
     "loopback",

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Bars of ways to send: all bare loops, chapter 6's destinations, chapter 8's memory."""
+"""Bars of ways to send: chapter 6's destinations, chapter 8's memory, chapter 5's overlapping."""
 
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from spead_tutorial.measure.records import OURS, Recording, Sample, Series, joined
+from spead_tutorial.measure.records import OURS, Recording, Sample, joined
 from spead_tutorial.results.plots import bars, facts
 from spead_tutorial.results.plots.picture import TIMES, Line, Picture
 from spead_tutorial.results.plots.theme import NAMES
@@ -14,46 +14,6 @@ from spead_tutorial.results.units import number, size
 SENT = "payload sent in MB/s"
 #: By language.
 _Points: TypeAlias = Mapping[str, facts.Point]
-
-# ---- All bare loops ----
-
-#: What the others are held against: chapters 4 to 11 work in this way.
-_NAMED = Series("ceiling", "c", "ceiling", "two threads")
-
-
-def ceiling(recording: Recording) -> Picture:
-    """Show the rate of each bare loop, the fastest first, at the heaps where they differ most."""
-    points = facts.points(recording.samples)
-    found = {series: points[series] for series in points if facts.is_bare(series)}
-    facts.require(_NAMED in found, "ceiling", _NAMED.program)
-    gains = {
-        n: {
-            series.variant: facts.gain(found[_NAMED].get(n), found[series].get(n))
-            for series in found
-        }
-        for n in found[_NAMED]
-    }
-    n = facts.strongest(gains)
-    loops = sorted(
-        (series for series in found if n in found[series]),
-        key=lambda series: -found[series][n].median,
-    )
-    groups = [
-        bars.group(facts.bare_name(series.variant), "", {"limit": found[series][n]},
-                   is_pale=series != _NAMED)
-        for series in loops
-    ]  # fmt: skip
-    best = gains[n][loops[0].variant]
-    said = best and facts.told({_NAMED.variant: best}, ("faster than", "slower than", "as fast as"))
-    most = bars.room(facts.highest(found[series][n] for series in loops), 3.0, 6)
-    return Picture(
-        f"The best bare loop is {said}" if said else "No bare loop is the fastest",
-        f"Heaps of {size(n)}; dark: the loop that chapters 4 to 11 are held against",
-        [[bars.Bars("", SENT, groups, most, names=3.6)]],
-        "Bars: the rate of each loop in MB/s.",
-        facts.caption(recording),
-    )
-
 
 # ---- Chapter 6: loopback with and without a listener against the lab's device ----
 
@@ -186,12 +146,11 @@ def pipeline(recording: Recording) -> Picture:
                 one,
                 "times as fast as in turns",
                 groups,
-                max(1.3, *ends) * 2,
+                bars.room(max(ends), 2.3, 10),
                 "{:.2f}".format,
                 names=1.65,
                 is_first=not panels,
-                is_gain=True,
-                least=min(0.8, *ends) / 1.05,
+                even=1.0,
             )
         )
     said = facts.told(facts.in_languages(gains[kind, where]))
@@ -200,7 +159,7 @@ def pipeline(recording: Recording) -> Picture:
         f"{finding} {said}" if said else f"Overlapping makes {facts.NO_DIFFERENCE}",
         "Chapter 5: how many times as fast as in turns",
         [panels],
-        "Marks: how many times as fast overlapping is as sending in turns.",
+        "Bars: how many times as fast overlapping is as sending in turns.",
         facts.caption(recording),
     )
 
