@@ -48,8 +48,6 @@ class _Specified(msgspec.Struct, forbid_unknown_fields=True):
     before: _Step = _Step("", "", "")
     after: _Step = _Step("", "", "")
     bare: str = ""  # variant of the bare loop; none where it is empty
-    largest: int | None = None
-    at_once: int = 0  # heaps that are to be in a cache together
     rate: str = SENT
 
     @property
@@ -66,8 +64,6 @@ class _Specified(msgspec.Struct, forbid_unknown_fields=True):
             self.sweep,
             limit=Series(CEILING, "c", CEILING, self.bare) if self.bare else None,
             subtitle=f"Chapter {self.name.split('-')[1]}",
-            largest=self.largest,
-            at_once=self.at_once,
             rate=self.rate,
         )
 

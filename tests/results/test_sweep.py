@@ -104,13 +104,3 @@ def test_what_cannot_be_drawn_is_refused():
     ):
         with pytest.raises(ValueError, match=words):
             draw(AFTER, recording, samples=tuple(samples))
-
-
-def test_sizes_above_the_largest_are_left_out_of_lines_titles_and_words():
-    few = dataclasses.replace(AFTER, largest=512 * KIB)
-    drawn = draw(few, example("sweep"))
-    xs, ys = zip(*lines(drawn.figure, C)[COLOURS["c"]], strict=True)
-    assert xs == (13, 16, 19)  # powers of two
-    assert ys == pytest.approx((2600, 4300, 6000), rel=1e-3)
-    assert "4 MiB" not in drawn.words
-    assert "4 MiB" not in drawn.title

@@ -107,11 +107,6 @@ AFTER = plots.Sweep(
 )
 
 
-def make_memory() -> Recording:
-    machine = HEADER.machine | {"caches_bytes": {"L1d": 32 * KIB, "L2": 2 * MIB, "L3": 480 * MIB}}
-    return dataclasses.replace(example("memory"), header=replace(HEADER, machine=machine))
-
-
 def make_packets(mtu: int = 9216) -> Recording:
     header = replace(HEADER, lab={"kind": "dummy", "mtu": mtu})
     return dataclasses.replace(example("packets"), header=header)
@@ -233,7 +228,7 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("ladder", plots.ladder, make_ladder()),
         (IN_CPP, plots.ladder, make_ladder(LANGUAGES)),
         ("sweep", AFTER, example("sweep")),
-        ("causes", plots.causes, make_memory()),
+        ("causes", plots.causes, example("memory")),
         ("packets", plots.packet_sizes, make_packets()),
         ("loopback", plots.loopback, example("loopback")),
         ("pipeline", plots.pipeline, make_pipeline()),

@@ -96,7 +96,6 @@ class Curves(Panel):
     height: float = 1.8
     is_last: bool = True  # whether the scale has its names
     uprights: Mapping[float, str] = dataclasses.field(default_factory=dict)  # what begins where
-    written: float = 0.78  # at which share of the height that is
 
     @property
     def sides(self) -> tuple[float, float]:
@@ -137,7 +136,7 @@ class Curves(Panel):
         axis.set_axisbelow(True)
         for x, words in self.uprights.items():
             axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
-            place, within = (x, self.written), axis.get_xaxis_transform()
+            place, within = (x, 0.78), axis.get_xaxis_transform()
             write(axis, words, place, (4, -3), within, va="top", fontsize=FAINT, color=theme.faint)
         for one in reversed(self.curves):
             self._draw(axis, one, theme)

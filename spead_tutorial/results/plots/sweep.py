@@ -46,9 +46,7 @@ class Sweep:
     sweep: str  # which sweep is to be run where a recording has none of them
     limit: Series | None = None  # bare system calls of the same recording
     subtitle: str = ""  # what the picture is of
-    largest: int | None = None  # sizes above it are left out
     rate: str = SENT  # what the rates are of
-    at_once: int = 0  # heaps that are to be in a cache together; 0 where no cache is drawn
 
     def __call__(self, recording: Recording) -> Picture:
         """Return the picture of a recording."""
@@ -56,15 +54,12 @@ class Sweep:
         found = [points for lines in panels.values() for points in lines.values()]
         scale = curves.sizes({x for points in found for x in points})
         most = facts.highest(point for points in found for point in points.values())
-        ends, unit = self._ends(recording, scale), self.rate
         rows = []
-        for n, (pair, lines) in enumerate(panels.items(), 1):
+        for n, (pair, lines) in enumerate(panels.items()):
             its = [self._curve(pair, series, points) for series, points in lines.items()]
-            name = ": ".join(filter(None, (pair.name, unit)))
-            last = n == len(panels)
-            panel = curves.Curves(name, its, scale, most, is_last=last, uprights=ends, written=0.16)
-            rows.append([panel])
-            ends, unit = dict.fromkeys(ends, ""), ""  # said once
+            name = pair.name if n else f"{pair.name}: {self.rate}"
+            is_last = n == len(panels) - 1
+            rows.append([curves.Curves(name, its, scale, most, is_last=is_last)])
         shown = {series for lines in panels.values() for series in lines}
         title, subtitle = self._words(self.gains(recording), shown)
         return Picture(
@@ -83,12 +78,6 @@ class Sweep:
         name, key = f"{pair.name}, {label}", next(iter(points.values())).key
         line = Line(name, role_of(series), key)
         return curves.curve(line, points, label=label, is_before=series == pair.before)
-
-    def _ends(self, recording: Recording, scale: curves.Scale) -> dict[float, str]:
-        """Return where heaps begin of which a cache does not hold those in use at once."""
-        caches = recording.header.machine.get("caches_bytes") or {}
-        held = [name for name in ("L2", "L3") if self.at_once and caches.get(name)]
-        return {scale.place(caches[one] / self.at_once): f"more than {one} holds" for one in held}
 
     def gains(self, recording: Recording) -> dict[str, _Gains]:
         """Return the gain at each size, by whose it is."""
@@ -109,8 +98,7 @@ class Sweep:
             points = facts.points(
                 sample
                 for sample in recording.samples
-                if sample.heap_size <= (self.largest or sample.heap_size)
-                if sample.packet_size == (pair.packet_size or sample.packet_size)
+                if pair.packet_size in (None, sample.packet_size)
             )
             if pair.after in points:
                 lines = (pair.after, pair.before, self.limit)
