@@ -183,7 +183,7 @@ SAYS = [
     ("packets", with_mtu(65536), [], ["fragments"]),
     ("packets", with_mtu(None), [], ["fragments"]),
     # Above such a rate the sender could not go.
-    ("receivers", bounds, ["Chapters 3 to 7 make the rate without loss at least 3 times as high",
+    ("receivers", bounds, ["Chapters 3 to 7 make receiving without loss at least 3 times as fast",
      "\n\u2265 3.0\n",
      "7 Power that keeps up, Python: 1 MiB 1500, 1 MiB is a lower bound,"], []),
     ("loss", same,

@@ -159,8 +159,6 @@ def bare_name(variant: str) -> str:
 NO_DIFFERENCE = "no difference that can be told"
 #: A gain that a title speaks of is at least so large, and a loss too.
 _TOLD = 0.05
-#: What more than before is called, less, and so many times as much.
-FAST, HIGH = ("faster", "slower", "as fast"), ("higher", "lower", "as high")
 
 
 def in_languages(found: Mapping[str, _Value]) -> dict[str, _Value]:
@@ -168,9 +166,7 @@ def in_languages(found: Mapping[str, _Value]) -> dict[str, _Value]:
     return {f"in {NAMES[language]}": one for language, one in found.items()}
 
 
-def told(
-    gains: Mapping[str, Estimate | None], words: tuple[str, str, str] = FAST, least: str = ""
-) -> str:
+def told(gains: Mapping[str, Estimate | None]) -> str:
     """Say how many times as fast something became, and where: what changed most first.
 
     Of what is alike nothing is said, unless all is.
@@ -178,22 +174,21 @@ def told(
     known = {where: gain for where, gain in gains.items() if gain is not None and differs(gain)}
     found: dict[tuple[str, str], list[str]] = {}
     for where, gain in sorted(known.items(), key=lambda one: -abs(math.log(one[1].median))):
-        found.setdefault(_faster(gain.median, words), []).append(where)
+        found.setdefault(_faster(gain.median), []).append(where)
     said, last = [], ""
     for (amount, what), places in found.items():
         of = _joined(places)
-        said.append(f"{amount} {of}" if what == last else f"{least}{amount} {what} {of}")
+        said.append(f"{amount} {of}" if what == last else f"{amount} {what} {of}")
         last = what
     return ", ".join(said)
 
 
-def _faster(gain: float, words: tuple[str, str, str]) -> tuple[str, str]:
-    more, less, times = words
+def _faster(gain: float) -> tuple[str, str]:
     if gain < 1:
-        return f"{100 * (1 - gain):.0f} %", less
+        return f"{100 * (1 - gain):.0f} %", "slower"
     if gain < 1.95:
-        return f"{100 * (gain - 1):.0f} %", more
-    return ("twice" if gain < 2.05 else f"{gain:.2g} times"), times
+        return f"{100 * (gain - 1):.0f} %", "faster"
+    return ("twice" if gain < 2.05 else f"{gain:.2g} times"), "as fast"
 
 
 def _joined(places: Sequence[str]) -> str:

@@ -230,5 +230,5 @@ def _gained(points: _Points) -> str:
         return "Receivers lose nothing up to these rates"
     # A search is exact to a step, which is about 9 %: two digits are all that it knows.
     least = "at least " * any(map(_is_bound, found[last].values()))
-    said = facts.told(facts.in_languages(gains), facts.HIGH, least)
-    return f"Chapters {first} to {last} make the rate without loss {said}"
+    said = facts.told(facts.in_languages(gains))
+    return f"Chapters {first} to {last} make receiving without loss {least}{said}"

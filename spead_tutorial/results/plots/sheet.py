@@ -22,6 +22,7 @@ LETTER = 0.092
 
 #: Between the parts of a foot.
 _DOT = " \N{MIDDLE DOT} "
+_KEPT = "\N{NO-BREAK SPACE}"
 
 
 def lay_out(picture: Picture, theme: Theme) -> Figure:
@@ -37,8 +38,8 @@ def lay_out(picture: Picture, theme: Theme) -> Figure:
         top += _ABOVE if any(panel.name for panel in row) else _UNNAMED
         tops.append(top)
         top += max(panel.height + panel.below for panel in row)
-    foot = _shown(picture.caption, _FOOT_COLUMNS)
-    height = round(top + _LINE * (foot.count("\n") + 1) + 1.5 * _MARGIN, 2)  # whole pixels
+    foot = _folded_parts(picture.caption.partition("\n\n")[0], _FOOT_COLUMNS)
+    height = round(top + _LINE * len(foot) + 1.5 * _MARGIN, 2)  # whole pixels
     figure: Figure = matplotlib.figure.Figure(figsize=(WIDTH, height))
     for row, at in zip(picture.rows, tops, strict=True):
         for panel, (left, width) in zip(row, _places(row), strict=True):
@@ -54,7 +55,7 @@ def lay_out(picture: Picture, theme: Theme) -> Figure:
     faint: dict[str, Any] = {"color": theme.faint}
     text(_MARGIN, _MARGIN, "\n".join(lines), fontsize=14, weight="bold", va="top")
     text(_MARGIN, _MARGIN + _TITLE * len(lines), "\n".join(below_title), va="top", **faint)
-    text(_MARGIN, height - _MARGIN / 2, foot, fontsize=FAINT, va="bottom", **faint)
+    text(_MARGIN, height - _MARGIN / 2, "\n".join(foot), fontsize=FAINT, va="bottom", **faint)
     x = _MARGIN
     for name, fill in picture.legend.items():
         text(x, legend_at, "\N{BLACK SQUARE}", va="top", color=theme.filled(*fill))
@@ -79,21 +80,15 @@ def _places(row: Sequence[Panel]) -> list[tuple[float, float]]:
 
 def _folded(title: str, columns: int) -> list[str]:
     """Fold a title: units stay beside what is before them, "≥" beside what follows."""
-    kept = re.sub(r" (?=[KMG]iB\b|MB/s|%|ms\b)|(?<=\u2265) ", "\N{NO-BREAK SPACE}", title)
-    lines = textwrap.wrap(kept, columns)
-    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+    kept = re.sub(r" (?=[KMG]iB\b|[MG]B/s|%|ms\b)|(?<=\u2265) ", _KEPT, title)
+    return [line.replace(_KEPT, " ") for line in textwrap.wrap(kept, columns)]
 
 
-def _shown(foot: str, columns: int) -> str:
-    """Fold what a picture shows of its foot: each part whole where a line has room for it."""
-    lines = [""]
-    for part in " ".join(foot.partition("\n\n")[0].split()).removesuffix(_DOT.rstrip()).split(_DOT):
-        if lines[-1] and len(lines[-1] + _DOT + part) > columns:
-            lines[-1] += _DOT.rstrip()
-            lines.append("")
-        lines[-1] += (_DOT if lines[-1] else "") + part.strip()
-        lines[-1:] = textwrap.wrap(lines[-1], columns) or [""]
-    return "\n".join(lines)
+def _folded_parts(foot: str, columns: int) -> list[str]:
+    """Fold a foot: each of its parts stays whole where a line has room for it."""
+    parts = [" ".join(part.split()) for part in f"{foot} ".removesuffix(_DOT).split(_DOT)]
+    kept = [part.replace(" ", _KEPT) if len(part) < columns - 1 else part for part in parts]
+    return _folded(f"{_KEPT}{_DOT.strip()} ".join(kept), columns)
 
 
 def write(

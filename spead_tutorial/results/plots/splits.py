@@ -30,19 +30,17 @@ _NAMES = 1.75
 def where(recording: Recording) -> Picture:
     """Show what part of the time from heap to heap each thread spends on which kind of work."""
     found = split_times(recording)
-    sizes = sorted({kind.heap_size for kind in found})
-    rows = sorted({(kind.program, kind.language) for kind in found}, key=_chapter_order)
+    rows: dict[int, list[Row]] = {}
+    for kind in sorted(found, key=_order):
+        for place, thread in enumerate(found[kind]):
+            rows.setdefault(kind.heap_size, []).append(_row(kind, thread, first=not place))
     kernel = [max(_work(thread)[_KERNEL] for thread in some) for some in found.values()]
     ends = dict.fromkeys(percent(share) for share in (min(kernel), max(kernel)))
-    panels = []
-    for n in sizes:
-        bars = [
-            _row(Kind(n, *row), thread, first=not place)
-            for row in rows
-            for place, thread in enumerate(found.get(Kind(n, *row), ()))
-        ]
-        name, label = f"Heaps of {size(n)}", "% of the time from one heap to the next"
-        panels.append(Parts(name, label, bars, _FILLS, _written, _NAMES))
+    label = "% of the time from one heap to the next"
+    panels = [
+        Parts(f"Heaps of {size(n)}", label, bars, _FILLS, _written, _NAMES)
+        for n, bars in rows.items()
+    ]
     return Picture(
         f"The kernel's work takes {' to '.join(ends)} of a heap's time",
         "What each thread does from one heap to the next",
@@ -67,10 +65,9 @@ def _work(thread: Thread) -> dict[str, float]:
     return shares | {_IDLE: thread.idle_ns / elapsed}
 
 
-def _chapter_order(row: tuple[str, str]) -> tuple[int, int]:
-    """Return where a program is: by its chapter, each in Python first."""
-    program, language = row
-    return find_chapter(program).number, MEASURED.index(language)
+def _order(kind: Kind) -> tuple[int, int, int]:
+    """Return where a program is: by its heaps, then by its chapter, each in Python first."""
+    return kind.heap_size, find_chapter(kind.program).number, MEASURED.index(kind.language)
 
 
 def _row(kind: Kind, thread: Thread, *, first: bool) -> Row:
@@ -109,9 +106,7 @@ def loss(recording: Recording) -> Picture:
         curves.curve(
             Line(_LOSING[series], role_of(series), unit=PERCENT, over=RATE),
             {rate: facts.Point(tuple(samples)) for rate, samples in rates.items()},
-            value=losses.percent,
-            over=RATE,
-            unit=PERCENT,
+            losses.percent,
         )
         for series, rates in there.items()
     ]
@@ -184,9 +179,7 @@ def hot(recording: Recording) -> Picture:
         curves.curve(
             Line(name, "python", unit=_MISSING, over=WORK),
             dict(sorted(points.items())),
-            value=_missing,
-            over=WORK,
-            unit=_MISSING,
+            _missing,
             is_before=name == _WITH,
         )
         for name, points in found.items()
@@ -216,10 +209,8 @@ def _missing(sample: Sample) -> float | None:
 
 
 def _heaps(cases: Mapping[str, facts.Point]) -> str:
-    sizes = {
-        (sample.heap_size, sample.heaps) for point in cases.values() for sample in point.samples
-    }
-    return " and ".join(f"{heaps} heaps of {size(n)}" for n, heaps in sorted(sizes))
+    sample = next(iter(cases.values())).samples[0]
+    return f"{sample.heaps} heaps of {size(sample.heap_size)}"
 
 
 def _cases(recording: Recording) -> Mapping[str, facts.Point]:
@@ -236,10 +227,10 @@ def _cases(recording: Recording) -> Mapping[str, facts.Point]:
         joined(*(word for word in words if word not in common)) or _NOTHING: point
         for words, point in found.values()
     }
-    return {words: named[words] for words in sorted(named, key=_order)}
+    return {words: named[words] for words in sorted(named, key=_on_the_way)}
 
 
-def _order(words: str) -> tuple[int, str]:
+def _on_the_way(words: str) -> tuple[int, str]:
     """Sort along the way of a packet: lost on it, in the socket, at the ring."""
     return next(i for i, mark in enumerate(_MARKS) if mark in words), words
 
@@ -250,14 +241,13 @@ def _received(point: facts.Point) -> Sequence[Received]:
 
 def _parts(sample: Received) -> Mapping[str, int]:
     """Return how many packets of a sample became what: their sum is what was sent."""
-    parts = {
-        _IN_PIECES: sample.incomplete_packets,
-        _BY_RING: sample.ring_dropped_packets,
-        _IN_SOCKET: sample.received_dropped,
-        _ON_THE_WAY: sample.lost_packets,
+    missing = {
+        _IN_PIECES: sample.incomplete_packets or 0,
+        _BY_RING: sample.ring_dropped_packets or 0,
+        _IN_SOCKET: sample.received_dropped or 0,
+        _ON_THE_WAY: sample.lost_packets or 0,
     }
-    known = {words: packets for words, packets in parts.items() if packets is not None}
-    return {_GOT: (sample.packets or 0) - sum(known.values())} | known
+    return {_GOT: (sample.packets or 0) - sum(missing.values())} | missing
 
 
 def _shares(point: facts.Point) -> Mapping[str, float]:
@@ -269,22 +259,14 @@ def _shares(point: facts.Point) -> Mapping[str, float]:
 
 
 def _title(cases: Mapping[str, facts.Point]) -> str:
-    """Say what packets that are lost on the way cost, or where the most heaps are lost."""
-    known = {words: shares for words, point in cases.items() if (shares := _shares(point))}
-    if not known:
-        return "What became of the packets is not known"
-    heaps = {
-        words: statistics.fmean(
-            1 - (sample.received_heaps or 0) / sample.heaps for sample in _received(point)
-        )
-        for words, point in cases.items()
-    }
-    for words, shares in known.items():
-        if shares[_ON_THE_WAY] and not shares[_IN_SOCKET]:
+    """Say what packets that are lost on the way alone cost."""
+    for point in cases.values():
+        shares, samples = _shares(point), _received(point)
+        if shares.get(_ON_THE_WAY) and not shares[_IN_SOCKET]:
+            heaps = statistics.fmean(1 - (one.received_heaps or 0) / one.heaps for one in samples)
             lost = _percent(shares[_ON_THE_WAY])
-            return f"Losing {lost} of packets costs {_percent(heaps[words])} of heaps"
-    worst = max(known, key=lambda words: heaps[words])
-    return f"{_percent(heaps[worst])} of heaps are lost where most are: {worst}"
+            return f"Losing {lost} of packets costs {_percent(heaps)} of heaps"
+    return "Where packets are lost depends on what is in their way"
 
 
 def _percent(share: float) -> str:

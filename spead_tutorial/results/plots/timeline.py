@@ -3,7 +3,6 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import Any, TypeAlias
 
 from spead_tutorial.chapters.catalogue import find_chapter
@@ -75,12 +74,9 @@ class Times(Panel):
 
 
 def timeline(recording: Recording) -> Picture:
-    """Show when each run of those samples where overlapping changes most does what."""
+    """Show when each run does what: those of constant samples without a limit, if there are any."""
     runs = timelines(recording)
-    groups = [
-        list(runs_of) for _, runs_of in groupby(runs, key=lambda run: (run.variant, run.random))
-    ]
-    group = max(groups, key=_change)
+    group = [run for run in runs if not run.random and not run.variant] or runs
     span, first = _span(group), group[0]
     shown = " or ".join(
         dict.fromkeys(f"heaps {first_steady(run)} to {len(run.prepare_ns) - 1}" for run in group)
@@ -143,12 +139,6 @@ def _span(group: Group) -> int:
         for run in group
     ]
     return min(max(max(some[:_HEAPS]) for some in ends), *map(max, ends)) or 1
-
-
-def _change(group: Group) -> float:
-    """Return by how much overlapping changes what share of the time the network thread works."""
-    busy = [shares(run).sending for run in group]
-    return abs(busy[-1] - busy[0])
 
 
 def _title(group: Group) -> str:
