@@ -65,7 +65,7 @@ def test_a_gain_is_the_median_of_ratios_within_rounds():
     assert statistics.median(ratios) == 2
     assert statistics.median(after) / statistics.median(before) != 2
     gains = AFTER.gains(Recording(HEADER, tuple(samples)))
-    assert [one.median for one in gains["in Python"].values()] == pytest.approx([2])
+    assert [one.median for one in gains["python"].values()] == pytest.approx([2])
 
 
 def test_a_point_that_failed_is_a_cross_with_a_word():

@@ -161,20 +161,16 @@ NO_DIFFERENCE = "no difference that can be told"
 _TOLD = 0.05
 
 
-def in_languages(found: Mapping[str, _Value]) -> dict[str, _Value]:
-    """Return what languages have by what a sentence says of them."""
-    return {f"in {NAMES[language]}": one for language, one in found.items()}
-
-
 def told(gains: Mapping[str, Estimate | None]) -> str:
-    """Say how many times as fast something became, and where: what changed most first.
+    """Say how many times as fast something became, and in which language or where: most first.
 
     Of what is alike nothing is said, unless all is.
     """
     known = {where: gain for where, gain in gains.items() if gain is not None and differs(gain)}
     found: dict[tuple[str, str], list[str]] = {}
     for where, gain in sorted(known.items(), key=lambda one: -abs(math.log(one[1].median))):
-        found.setdefault(_faster(gain.median), []).append(where)
+        place = f"in {NAMES[where]}" if where in NAMES else where
+        found.setdefault(_faster(gain.median), []).append(place)
     said, last = [], ""
     for (amount, what), places in found.items():
         of = _joined(places)

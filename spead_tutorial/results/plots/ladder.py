@@ -128,7 +128,7 @@ def _title(heap_size: int, steps: _Steps) -> str:
     if len(chained) < 2:
         return "The chapters send at these rates"
     first, last = min(chained), max(chained)
-    said = facts.told(facts.in_languages(facts.gain_each(chained[first], chained[last])))
+    said = facts.told(facts.gain_each(chained[first], chained[last]))
     chapters = f"Chapters {first} to {last} make {size(heap_size)} heaps"
     return f"{chapters} {said or 'not measurably faster'}"
 
@@ -230,5 +230,5 @@ def _gained(points: _Points) -> str:
         return "Receivers lose nothing up to these rates"
     # A search is exact to a step, which is about 9 %: two digits are all that it knows.
     least = "at least " * any(map(_is_bound, found[last].values()))
-    said = facts.told(facts.in_languages(gains))
+    said = facts.told(gains)
     return f"Chapters {first} to {last} make receiving without loss {least}{said}"

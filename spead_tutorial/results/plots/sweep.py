@@ -82,7 +82,7 @@ class Sweep:
     def gains(self, recording: Recording) -> dict[str, _Gains]:
         """Return the gain at each size, by whose it is."""
         found = {
-            pair.where or f"in {NAMES[pair.after.language]}": facts.gain_each(
+            pair.where or pair.after.language: facts.gain_each(
                 lines.get(pair.before, {}), lines[pair.after]
             )
             for pair, lines in self._panels(recording)

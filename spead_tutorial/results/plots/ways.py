@@ -42,7 +42,7 @@ def loopback(recording: Recording) -> Picture:
     found = {variant: facts.by_language(points, _PROGRAM, variant) for variant in _SITUATIONS}
     groups = [bars.group(_SITUATIONS[variant], "", its) for variant, its in found.items() if its]
     gains = facts.gain_each(found[""], found["listener"])
-    said = facts.told(facts.in_languages(gains))
+    said = facts.told(gains)
     most = bars.room(facts.highest(points.values()), 4.2, 14)
     return Picture(
         f"Loopback with a fast listener, compared with the lab, is {said}"
@@ -88,7 +88,7 @@ def causes(recording: Recording) -> Picture:
         for n in sorted(with_variants or found)
     }
     large = facts.strongest(gains)
-    ways, said = found[large], facts.told(facts.in_languages(gains[large]))
+    ways, said = found[large], facts.told(gains[large])
     every = [point for some in ways.values() for point in some.values()]
 
     def panel(name: str, label: str, letters: int, *value: Any, **more: Any) -> bars.Bars:
@@ -125,7 +125,7 @@ def pipeline(recording: Recording) -> Picture:
     pairs = _pairs(recording)
     gains = {place: facts.gain_each(*pair) for place, pair in pairs.items()}
     kind, where = facts.strongest(gains)
-    rows = sorted({one for _, one in pairs}, key=lambda one: (one.startswith("link"), one))
+    rows = dict.fromkeys(row for _, row in pairs)
     ends = facts.ends(gain for some in gains.values() for gain in some.values()) or [1.0]
     panels: list[bars.Bars] = []
     for one in dict.fromkeys(of for of, _ in pairs):
@@ -134,13 +134,13 @@ def pipeline(recording: Recording) -> Picture:
             _, after = pairs.get((one, row), ({}, {}))
             its = [
                 bars.Bar(
-                    Line(f"{one}, {_called(row)}, {NAMES[language]}, gain", language, unit=TIMES),
+                    Line(f"{one}, {row}, {NAMES[language]}, gain", language, unit=TIMES),
                     point.samples[0].heap_size,
                     gains[one, row][language],
                 )
                 for language, point in after.items()
             ]
-            groups.append(bars.Group(_called(row), "", its))
+            groups.append(bars.Group(row, "", its))
         panels.append(
             bars.Bars(
                 one,
@@ -153,8 +153,8 @@ def pipeline(recording: Recording) -> Picture:
                 even=1.0,
             )
         )
-    said = facts.told(facts.in_languages(gains[kind, where]))
-    finding = f"Overlapping makes {kind.lower()} on {_called(where)}"
+    said = facts.told(gains[kind, where])
+    finding = f"Overlapping makes {kind.lower()} on {where}"
     return Picture(
         f"{finding} {said}" if said else f"Overlapping makes {facts.NO_DIFFERENCE}",
         "Chapter 5: how many times as fast as in turns",
@@ -164,22 +164,19 @@ def pipeline(recording: Recording) -> Picture:
     )
 
 
-def _called(where: str) -> str:
-    return _CALLED.get(where, where)
-
-
 def _pairs(recording: Recording) -> Mapping[tuple[str, str], tuple[_Points, _Points]]:
     """Return what was in turns and overlapped, by kind and variant: by language, largest heaps."""
     largest = {
         series: sizes[max(sizes)] for series, sizes in facts.points(recording.samples).items()
     }
-    found = {}
+    variants, found = {series.variant for series in largest}, {}
     for kind, (program, variant) in _KINDS.items():
-        for where in sorted({series.variant for series in largest}):
+        for where in sorted(variants, key=lambda one: (one.startswith("link"), one)):
             before = facts.by_language(largest, program, where)
             after = facts.by_language(largest, _OVERLAPPED, joined(variant, where))
             both = [language for language in before if language in after]
             if both:
-                found[kind, where] = before, {language: after[language] for language in both}
+                row = kind, _CALLED.get(where, where)
+                found[row] = before, {language: after[language] for language in both}
     facts.require(found, "tut-5", _OVERLAPPED)
     return found
