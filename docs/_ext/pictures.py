@@ -33,7 +33,7 @@ from bench.figures import FIGURES, PICTURES, RESULTS, SPECIFIED
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.records import read
 from spead_tutorial.results import plots, units
-from spead_tutorial.results.plots.picture import PERCENT, TIMES, where_on_x
+from spead_tutorial.results.plots.picture import TIMES, where_on_x
 
 DIAGRAMS = FIGURES.parent / "diagrams"
 #: What a diagram's file has, and what stands for it in a page: every viewer knows plain colours.
@@ -72,9 +72,8 @@ def _point(
     middle = units.times(value) if is_gain else f"{units.number(value)} {line['unit']}"
     ends = " to ".join(f"{x:.2f}" if is_gain else units.number(x) for x in (low, high))
     spread = "range " if n < stats.FEWEST else ""
-    counted = "runs" if line["unit"] == PERCENT else "rounds"
     where = where_on_x(line["over"], at)
-    said = f"{line['name']}, {where}: {middle} ({spread}{ends}), {n} {counted}"
+    said = f"{line['name']}, {where}: {middle} ({spread}{ends}), {n} rounds"
     return said, dict(zip(_PLACES, places, strict=False))
 
 

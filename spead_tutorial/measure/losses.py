@@ -26,16 +26,12 @@ def by_rate(samples: Iterable[Sample]) -> dict[Series, dict[float, list[Sample]]
     return {receiver: dict(sorted(rates.items())) for receiver, rates in found.items()}
 
 
-def percent(sample: Sample) -> float | None:
-    """Return the share of packets that was lost; None where nothing is known of any."""
-    if not sample.packets or sample.failure:
-        return None
-    return 100 * (sample.received_dropped or 0) / sample.packets
-
-
 def share(samples: Iterable[Sample]) -> Estimate | None:
     """Return the share of packets that was lost, in percent; None where a sample failed."""
-    shares = [percent(one) for one in samples]
+    shares = [
+        100 * (one.received_dropped or 0) / one.packets if one.packets and not one.failure else None
+        for one in samples
+    ]
     known = [one for one in shares if one is not None]
     return median(known) if known and len(known) == len(shares) else None
 

@@ -95,17 +95,6 @@ def chapters(rates: dict[int, float]) -> tuple[Sample, ...]:
     )
 
 
-def losing_once(recording: Recording) -> Recording:
-    """The same, but in one round something is lost by chapter 7 in C at the lowest rate."""
-    samples = (
-        replace(one, received_dropped=1)
-        if (one.language, one.round, one.variant) == ("c", 2, "1 GB/s")
-        else one
-        for one in recording.samples
-    )
-    return dataclasses.replace(recording, samples=tuple(samples))
-
-
 def bounds(_: Recording) -> Recording:
     return make_bounds()
 
@@ -186,11 +175,6 @@ SAYS = [
     ("receivers", bounds, ["Chapters 3 to 7 make receiving without loss at least 3 times as fast",
      "\n\u2265 3.0\n",
      "7 Power that keeps up, Python: 1 MiB 1500, 1 MiB is a lower bound,"], []),
-    ("loss", same,
-     ["Chapter 7 loses nothing up to 1 GB/s in Python, 2 GB/s in C. ",
-      "chapter 7, Python, % of packets lost: at 1 GB/s 0, at 2 GB/s 25"], []),
-    ("loss", losing_once, ["Chapter 7 loses nothing up to 1 GB/s in Python. "], ["GB/s in C"]),
-    ("loss", failing(lambda one: one.variant == "2 GB/s"), ["at 2 GB/s failed"], ["1 GB/s failed"]),
     ("lost", failing(lambda one: one.variant.endswith("1 % lost") and one.round == 0),
      ["1 % lost: failed: not all is accounted for.", "nothing in the way: 100 %"], []),
     ("hot", same, ["Without a thread, packets are lost from 40 ms of work a heap on",

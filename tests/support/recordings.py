@@ -236,7 +236,6 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("where", plots.where, make_where()),
         ("receiving", plots.receiving, example("receiving")),
         ("receivers", plots.receivers_ladder, make_lossless()),
-        ("loss", plots.loss, example("loss")),
         ("lost", plots.lost, example("lost")),
         ("hot", plots.hot, example("hot")),
     )

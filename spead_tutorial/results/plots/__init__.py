@@ -18,8 +18,8 @@ from spead_tutorial.results.plots.render import (
     save,
     save_for_site,
 )
-from spead_tutorial.results.plots.splits import hot, loss, lost, where
-from spead_tutorial.results.plots.sweep import Compared, Sweep, receiving
+from spead_tutorial.results.plots.splits import hot, lost, where
+from spead_tutorial.results.plots.sweep import Sweep, receiving
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.results.plots.timeline import timeline
 from spead_tutorial.results.plots.ways import causes, loopback, pipeline
@@ -27,7 +27,6 @@ from spead_tutorial.results.plots.ways import causes, loopback, pipeline
 __all__ = [
     "DARK",
     "LIGHT",
-    "Compared",
     "Draw",
     "MissingError",
     "Sweep",
@@ -37,7 +36,6 @@ __all__ = [
     "hot",
     "ladder",
     "loopback",
-    "loss",
     "lost",
     "matrix",
     "packet_sizes",

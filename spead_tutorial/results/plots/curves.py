@@ -40,12 +40,12 @@ def sizes(found: Iterable[float], name: str = "size of a heap") -> Scale:
     return Scale(name, math.log2, ticks, (low - 0.3, high + 0.15))
 
 
-def steps(found: Iterable[float], name: str) -> Scale:
+def steps(found: Iterable[int], name: str) -> Scale:
     """Return an axis on which what there is stands in equal steps."""
     order = sorted(set(found))
     crowded = len(order) > _MOST_TICKS  # then every other one is lower
-    ticks = {float(n): "\n" * (n % 2 * crowded) + f"{x:g}" for n, x in enumerate(order)}
-    return Scale(name, lambda x: float(order.index(x)), ticks, (-0.4, len(order) - 0.8))
+    ticks = {float(n): "\n" * (n % 2 * crowded) + f"{x}" for n, x in enumerate(order)}
+    return Scale(name, lambda x: float(order.index(int(x))), ticks, (-0.4, len(order) - 0.8))
 
 
 def _named(n: float) -> str:
@@ -58,8 +58,8 @@ class Curve:
 
     line: Line
     label: str
-    estimates: Mapping[float, Estimate | None]  # None where a sample failed
-    failed: Mapping[float, str]  # which, in words
+    estimates: Mapping[int, Estimate | None]  # None where a sample failed
+    failed: Mapping[int, str]  # which, in words
     is_before: bool  # what another is compared with: hollow, and broken
 
     @property
@@ -70,7 +70,7 @@ class Curve:
 
 def curve(
     line: Line,
-    points: Mapping[int, Point] | Mapping[float, Point],
+    points: Mapping[int, Point],
     value: Value = rate,
     *,
     label: str = "",
@@ -170,15 +170,6 @@ class Curves(Panel):
             colour, style = theme.colours[one.line.role], {"va": "center", "linespacing": 1.1}
             axis.plot([x, corner], [y, place], color=colour, linewidth=0.8, clip_on=False, zorder=2)
             write(axis, "\n".join(one.folded), (corner, place), (3, 0), color=colour, **style)
-
-
-def in_steps(
-    name: str, lines: Sequence[Curve], scale: str, height: float = 1.8, *, least: float
-) -> Curves:
-    """Return a panel of lines over what stands in equal steps, up to a value of at least that."""
-    known = [found for one in lines for found in one.estimates.values() if found is not None]
-    axis = steps((at for one in lines for at in one.estimates), scale)
-    return Curves(name, lines, axis, max([least, *(one.high for one in known)]), height)
 
 
 def _look(one: Curve, theme: Theme) -> dict[str, Any]:

@@ -19,10 +19,10 @@ else:
     Axes = Figure = Any
 
 SPEED = "MB/s"
-#: The units of a gain, and of a share of the packets, whose points are of runs, not of rounds.
-TIMES, PERCENT = "times", "% of packets lost"
+#: The unit of a gain.
+TIMES = "times"
 #: What a line is over, where that is not the size of heaps.
-PACKET, RATE, WORK = "packet", "rate", "work"
+PACKET, WORK = "packet", "work"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Line:
     # the implementation, language, program and variant of its samples; empty for a gain
     key: tuple[str, ...] = ()
     unit: str = SPEED  # of its values
-    over: str = ""  # what it is over: `PACKET`, `RATE`, `WORK`, or by default the size of heaps
+    over: str = ""  # what it is over: `PACKET`, `WORK`, or by default the size of heaps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -153,9 +153,7 @@ def as_sentences(said: Iterable[Said]) -> str:
 
 
 def where_on_x(over: str, x: float) -> str:
-    """Say what a point is at: the size of a heap, or of a packet, or a rate, or a time."""
-    if over == RATE:
-        return f"at {x:g} GB/s"
+    """Say what a point is at: the size of a heap, or of a packet, or a time."""
     if over == WORK:
         return f"{x:g} ms a heap"
     return bytes_text(x) if over == PACKET else size(x)

@@ -5,14 +5,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
-from spead_tutorial.measure import losses
 from spead_tutorial.measure.analysis import OTHER, Kind, Thread, split_times
-from spead_tutorial.measure.records import OURS, Received, Recording, Sample, Series, joined
+from spead_tutorial.measure.records import Received, Recording, Sample, joined
 from spead_tutorial.results.plots import curves, facts, parts
 from spead_tutorial.results.plots.parts import Fill, Parts, Row
-from spead_tutorial.results.plots.picture import PERCENT, RATE, WORK, Line, Picture
-from spead_tutorial.results.plots.theme import NAMES, role_of
-from spead_tutorial.results.units import bytes_text, number, percent, size
+from spead_tutorial.results.plots.picture import WORK, Line, Picture
+from spead_tutorial.results.plots.theme import NAMES
+from spead_tutorial.results.units import number, percent, size
 
 #: The work of a heap: its parts, and how they are drawn.
 _GROUPS: Mapping[str, tuple[tuple[str, ...], Fill]] = {
@@ -84,45 +83,6 @@ def _row(kind: Kind, thread: Thread, *, first: bool) -> Row:
     return Row(chapter if first else "its stream", shares, said=said, marks=marks)
 
 
-# ---- What is lost at which rate ----
-
-_RECEIVER = "tut_7_recv_power"
-_LOSING = {
-    Series(OURS, "python", _RECEIVER): "chapter 7, Python",
-    Series(OURS, "c", _RECEIVER): "chapter 7, C",
-    Series("ceiling", "c", "receive"): "bare calls, a copy into place",
-}
-
-
-def loss(recording: Recording) -> Picture:
-    """Show the share of packets that is lost over the rate that is sent."""
-    found = losses.by_rate(recording.samples)
-    there = {series: found[series] for series in _LOSING if series in found}
-    ours = [series for series in there if series.implementation == OURS]
-    facts.require(ours, "receive-loss", _RECEIVER)
-    held = {NAMES[one.language]: losses.lossless(there[one]) for one in ours}
-    said = [f"{rate:g} GB/s in {name}" for name, rate in held.items() if rate is not None]
-    lines = [
-        curves.curve(
-            Line(_LOSING[series], role_of(series), unit=PERCENT, over=RATE),
-            {rate: facts.Point(tuple(samples)) for rate, samples in rates.items()},
-            losses.percent,
-        )
-        for series, rates in there.items()
-    ]
-    sample = next(one for rates in there.values() for some in rates.values() for one in some)
-    heaps = f"heaps of {size(sample.heap_size)}, packets of {bytes_text(sample.packet_size)}"
-    counted = [(one.elapsed_ns or 0) for one in recording.samples if not one.warm_up]
-    return Picture(
-        f"Chapter 7 loses nothing up to {', '.join(said) or 'no rate that was tried'}",
-        f"The share of packets that a receiver loses; {heaps};"
-        f" runs of {statistics.median(counted) / 1e9:.0f} s",
-        [[curves.in_steps("packets lost in %", lines, "rate sent in GB/s", 2.6, least=0.1)]],
-        "Lines: the share of packets that is lost, against the rate sent in GB/s.",
-        facts.caption(recording, curves.SHOWN),
-    )
-
-
 # ---- What became of the packets ----
 
 _PROGRAM = "receive_lost"
@@ -190,12 +150,14 @@ def hot(recording: Recording) -> Picture:
         for time, point in found[_WITHOUT].items()
         if (share := point.estimate(_missing)) is not None and share.low > 0
     ]
+    scale = curves.steps({x for points in found.values() for x in points}, "ms of work on a heap")
+    most = max([1.0, *(facts.highest(points.values(), _missing) for points in found.values())])
     return Picture(
         f"Without a thread, packets are lost from {min(bad)} ms of work a heap on"
         if bad
         else "Without a thread, no packets are lost",
         f"Chapter 17: what does not arrive in whole heaps, of {_heaps(cases)}",
-        [[curves.in_steps(_MISSING, lines, "ms of work on a heap", least=1.0)]],
+        [[curves.Curves(_MISSING, lines, scale, most)]],
         "Lines: the share of packets that did not arrive in whole heaps.",
         facts.caption(recording, curves.SHOWN),
     )
