@@ -15,7 +15,7 @@ from spead_tutorial._shown import shown_lines
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results.plots.picture import Figure, Picture, as_json
 from spead_tutorial.results.plots.sheet import lay_out
-from spead_tutorial.results.plots.theme import FAINT, LIGHT, SIZE, Theme, darkened
+from spead_tutorial.results.plots.theme import DARK, FAINT, LIGHT, SIZE, Theme
 
 #: What a recording has to say as a picture.
 Draw: TypeAlias = Callable[[Recording], Picture]
@@ -39,22 +39,18 @@ def require() -> Any:
 
 def save(path: Path, picture: Picture) -> list[Path]:
     """Draw a picture to `path`, and the same in the colours of a dark page next to it."""
-    return _both(path, render(picture, LIGHT))
+    dark = path.with_stem(f"{path.stem}-dark")
+    path.write_bytes(render(picture, LIGHT))
+    dark.write_bytes(render(picture, DARK))
+    return [path, dark]
 
 
 def save_for_site(path: Path, picture: Picture) -> None:
     """Draw a picture, light and dark, and note where its points are, if it has any."""
+    save(path, picture)
     with drawn(picture, LIGHT) as figure:
-        _both(path, _svg(picture, figure))
         if marked := picture.points(figure):
             path.with_suffix(".json").write_text(as_json(marked))
-
-
-def _both(path: Path, light: bytes) -> list[Path]:
-    dark = path.with_stem(f"{path.stem}-dark")
-    path.write_bytes(light)
-    dark.write_bytes(darkened(light))
-    return [path, dark]
 
 
 def render(picture: Picture, theme: Theme) -> bytes:

@@ -2,7 +2,6 @@
 """Colours, light and dark, and how lines are told apart without them."""
 
 import dataclasses
-import re
 from typing import Any
 
 from spead_tutorial.measure.records import Series
@@ -78,18 +77,6 @@ DARK = Theme(
         "sending": "#e58ac8",
     },
 )
-
-
-def darkened(svg: bytes) -> bytes:
-    """Return a light picture in the colours of a dark page."""
-    from matplotlib.colors import to_hex
-
-    def colours(theme: Theme) -> list[str]:
-        plain = [theme.background, theme.text, theme.faint, theme.grid, *theme.colours.values()]
-        return plain + [to_hex(theme.pale(role)) for role in theme.colours]
-
-    other = dict(zip(colours(LIGHT), colours(DARK), strict=True))
-    return re.sub(r"#[0-9a-f]{6}\b", lambda found: other[found[0]], svg.decode()).encode()
 
 
 def role_of(series: Series) -> str:
