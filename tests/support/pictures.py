@@ -95,8 +95,11 @@ def _drawn_words(figure: Any) -> list[tuple[Any, Any]]:
 
     def watch(text: Any, renderer: Any) -> None:
         as_it_was(text, renderer)
-        if text.get_text().strip():
-            found.append((text, Text.get_window_extent(text, renderer)))
+        if words := text.get_text().strip():
+            box = Text.get_window_extent(text, renderer).frozen()
+            lines = text.get_text().count("\n") + 1
+            box.y1 -= box.height * (lines - words.count("\n") - 1) / lines  # without empty ones
+            found.append((text, box))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Text, "draw", watch)

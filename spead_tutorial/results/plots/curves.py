@@ -36,7 +36,7 @@ def sizes(found: Iterable[float], name: str = "size of a heap") -> Scale:
     known = list(found)
     low, high = math.log2(min(known)), math.log2(max(known))
     powers = range(math.ceil(low - 0.1), math.floor(high + 0.1) + 1) or [round(low)]
-    ticks = {float(n): _named(2**n) for n in powers[:: -(-len(powers) // _MOST_TICKS)]}
+    ticks = {float(n): size(2**n) for n in powers[:: -(-len(powers) // _MOST_TICKS)]}
     return Scale(name, math.log2, ticks, (low - 0.3, high + 0.15))
 
 
@@ -48,42 +48,25 @@ def steps(found: Iterable[int], name: str) -> Scale:
     return Scale(name, lambda x: float(order.index(int(x))), ticks, (-0.4, len(order) - 0.8))
 
 
-def _named(n: float) -> str:
-    return size(n) if n >= 1024 else f"{n / 1024:g} KiB"
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Curve:
-    """A line: its values, and what is written at its end."""
+    """A line: the points of a series, and what is written at its end."""
 
     line: Line
-    label: str
-    estimates: Mapping[int, Estimate | None]  # None where a sample failed
-    failed: Mapping[int, str]  # which, in words
-    is_before: bool  # what another is compared with: hollow, and broken
+    points: Mapping[int, Point]
+    value: Value = rate
+    label: str = ""  # its name, where there is none
+    is_before: bool = False  # what another is compared with: hollow, and broken
 
     @property
     def folded(self) -> list[str]:
         """The lines of its label."""
-        return textwrap.wrap(self.label, _COLUMNS) or [""]
+        return textwrap.wrap(self.label or self.line.name, _COLUMNS)
 
-
-def curve(
-    line: Line,
-    points: Mapping[int, Point],
-    value: Value = rate,
-    *,
-    label: str = "",
-    is_before: bool = False,
-) -> Curve:
-    """Return the curve of a series, whose name is its label unless there is another."""
-    estimates = {x: point.estimate(value) for x, point in points.items()}
-    failed = {
-        x: f"failed ({point.failed} of {len(point.samples)})"
-        for x, point in points.items()
-        if point.failed
-    }
-    return Curve(line, label or line.name, estimates, failed, is_before)
+    @property
+    def estimates(self) -> dict[int, Estimate | None]:
+        """Its values; None where a sample failed."""
+        return {x: point.estimate(self.value) for x, point in self.points.items()}
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -115,19 +98,14 @@ class Curves(Panel):
             for at, estimate in one.estimates.items():
                 if estimate is not None:
                     yield Mark(one.line, at, estimate, self.scale.place(at), estimate.median)
-                if at in one.failed:
-                    yield one.line.name, f"{where_on_x(one.line.over, at)} {one.failed[at]}"
+                if failed := one.points[at].failed:
+                    of = f"failed ({failed} of {len(one.points[at].samples)})"
+                    yield one.line.name, f"{where_on_x(one.line.over, at)} {of}"
 
     def draw(self, axis: Axes, theme: Theme) -> None:
         """Draw the scales, the lines with what is compared behind, and their names."""
         axis.set(xlim=self.scale.ends, ylim=(0, self._top))
-        for below in (False, True):
-            ticks = {
-                x: name for x, name in self.scale.ticks.items() if name.startswith("\n") == below
-            }
-            names = [name.strip() for name in ticks.values()]
-            axis.set_xticks(list(ticks), names, minor=below)
-        axis.tick_params(axis="x", which="minor", pad=16, length=0, labelsize=FAINT)
+        axis.set_xticks(list(self.scale.ticks), list(self.scale.ticks.values()))
         axis.tick_params(axis="x", labelbottom=self.is_last)
         axis.set_xlabel(self.scale.name if self.is_last else "")
         axis.yaxis.set_major_formatter(lambda y, _: marked(y))
@@ -149,7 +127,7 @@ class Curves(Panel):
         band = [estimate.low for estimate in known], [estimate.high for estimate in known]
         axis.fill_between(xs, *band, color=look["color"], alpha=0.18, linewidth=0)
         axis.plot(xs, [estimate.median for estimate in known], zorder=3, **look)
-        for at in one.failed:
+        for at in (at for at, point in one.points.items() if point.failed):
             cross: dict[str, Any] = {"marker": "x", "markersize": 7, "markeredgewidth": 2}
             place = self.scale.place(at), 0.0
             axis.plot(*place, color=look["color"], clip_on=False, **cross)

@@ -38,7 +38,7 @@ def packet_sizes(recording: Recording) -> Picture:
     words = f"above the MTU of\n{mtu}: fragments"
     begin = {scale.place(cut[0]) - 0.5: words} if cut and cut != sizes else {}
     lines = [
-        curves.curve(Line(name, role, over=PACKET), points)
+        curves.Curve(Line(name, role, over=PACKET), points)
         for name, (role, points) in found.items()
     ]
     title, subtitle = _words(ours, cut)

@@ -22,7 +22,6 @@ class Row:
 
     name: str
     shares: Mapping[str, float]
-    note: str = ""
     said: str = ""  # instead of parts, or for its words
     # points of a page: of what, where on the bar, and how much
     marks: Sequence[tuple[Line, float, float, Estimate]] = ()
@@ -94,12 +93,10 @@ class Parts(Panel):
             write(axis, row.end, (left, y), (5, 0), va="center_baseline")
 
     def _name(self, axis: Axes, y: float, row: Row, theme: Theme) -> None:
-        """Write above a bar what it is, and a note."""
+        """Write above a bar what it is."""
         box = {"facecolor": theme.background, "edgecolor": "none", "pad": 1.0}
-        style: dict[str, Any] = {"va": "center", "clip_on": False, "bbox": box, "zorder": 4}
-        style["transform"], above = axis.get_yaxis_transform(), y - (_PITCH + _NAME) / 2 + 0.02
-        axis.text(0, above, row.name, **style)
-        axis.text(1, above, row.note, ha="right", fontsize=FAINT, color=theme.faint, **style)
+        above, within = y - (_PITCH + _NAME) / 2 + 0.02, axis.get_yaxis_transform()
+        axis.text(0, above, row.name, transform=within, va="center", bbox=box, zorder=4)
 
     def _write(
         self,

@@ -88,7 +88,7 @@ def _row(kind: Kind, thread: Thread, *, first: bool) -> Row:
 _PROGRAM = "receive_lost"
 _NOTHING = "nothing in the way"
 #: What is in the words for a bottleneck, along the way of a packet.
-_MARKS = (_NOTHING, "lost", "buffer", "ring", "")
+_MARKS = (_NOTHING, "lost", "buffer", "ring")
 _FAILED = "failed: not all is accounted for"
 #: What a packet can have become.
 _GOT = "in whole heaps"
@@ -110,10 +110,9 @@ def lost(recording: Recording) -> Picture:
     cases = _cases(recording)
     rows = []
     for words, point in cases.items():
-        counters, shares = _counters(point), _shares(point)
+        shares = _shares(point)
         found = [f"{_percent(share)} {what}" for what, share in shares.items() if share]
-        said = ", ".join(filter(None, [*found, counters])) if found else _FAILED
-        rows.append(Row(words, shares, counters, said))
+        rows.append(Row(words, shares, ", ".join(found) or _FAILED))
     label = "% of the packets that were sent"
     panel = Parts("", label, rows, _FATES, lambda _, share: _percent(share))
     return Picture(
@@ -136,7 +135,7 @@ def hot(recording: Recording) -> Picture:
             found[_WITHOUT if _WITHOUT in rest else _WITH][int(time)] = point
     facts.require(any(found.values()), "tut-17", _PROGRAM)
     lines = [
-        curves.curve(
+        curves.Curve(
             Line(name, "python", unit=_MISSING, over=WORK),
             dict(sorted(points.items())),
             _missing,
@@ -189,12 +188,8 @@ def _cases(recording: Recording) -> Mapping[str, facts.Point]:
         joined(*(word for word in words if word not in common)) or _NOTHING: point
         for words, point in found.values()
     }
-    return {words: named[words] for words in sorted(named, key=_on_the_way)}
-
-
-def _on_the_way(words: str) -> tuple[int, str]:
-    """Sort along the way of a packet: lost on it, in the socket, at the ring."""
-    return next(i for i, mark in enumerate(_MARKS) if mark in words), words
+    order = sorted(named, key=lambda words: ([mark not in words for mark in _MARKS], words))
+    return {words: named[words] for words in order}
 
 
 def _received(point: facts.Point) -> Sequence[Received]:
@@ -233,10 +228,3 @@ def _title(cases: Mapping[str, facts.Point]) -> str:
 
 def _percent(share: float) -> str:
     return f"{number(100 * share)} %"
-
-
-def _counters(point: facts.Point) -> str:
-    """Say how often the ring was full, and for how long."""
-    waits = statistics.median(sample.ring_waits or 0 for sample in _received(point))
-    longest = max(sample.longest_ring_wait_ns or 0 for sample in _received(point)) / 1e6
-    return f"ring full {waits:.0f} times, up to {number(longest)} ms" if waits else ""

@@ -67,7 +67,7 @@ class Sweep:
             subtitle,
             rows,
             "Lines: the rate in MB/s against the size of a heap.",
-            facts.caption(recording, curves.SHOWN, shown),
+            facts.caption(recording, curves.SHOWN),
         )
 
     def _curve(
@@ -77,7 +77,7 @@ class Sweep:
         label = {pair.before: before, pair.after: after}.get(series, _LIMIT)
         name, key = f"{pair.name}, {label}", next(iter(points.values())).key
         line = Line(name, role_of(series), key)
-        return curves.curve(line, points, label=label, is_before=series == pair.before)
+        return curves.Curve(line, points, label=label, is_before=series == pair.before)
 
     def gains(self, recording: Recording) -> dict[str, _Gains]:
         """Return the gain at each size, by whose it is."""
@@ -106,10 +106,9 @@ class Sweep:
 
     def _words(self, gains: Mapping[str, _Gains], shown: set[Series]) -> tuple[str, str]:
         """Say what was gained most, and below it what the limit is, and what was lost."""
-        is_named = self.limit is not None and self.limit in shown and facts.is_sender(self.limit)
-        bare = self.limit.variant if self.limit is not None and is_named else None
-        limit = f"{_LIMIT}: {facts.bare_name(bare)}" if bare is not None else ""
-        subtitle = "; ".join(filter(None, (self.subtitle, limit)))
+        senders = [one.variant for one in shown if one.program == "ceiling"]
+        limits = [f"{_LIMIT}: {variant}" for variant in senders]
+        subtitle = "; ".join(filter(None, (self.subtitle, *limits)))
         if not gains:
             return f"{self.finding} rates that nothing is compared with", subtitle
         ends = facts.extremes(gains)
@@ -124,33 +123,25 @@ class Sweep:
 def compared(before: tuple[str, str], after: tuple[str, str]) -> tuple[Compared, ...]:
     """Return a pair for each language, of programs and their variants."""
     return tuple(
-        Compared(
-            NAMES[language],
-            Series(OURS, language, *before),
-            Series(OURS, language, *after),
-        )
-        for language in MEASURED
+        Compared(NAMES[one], Series(OURS, one, *before), Series(OURS, one, *after))
+        for one in MEASURED
     )
 
 
 #: The socket is filled while the receiver is stopped: what is timed is the receiver alone.
-_HOW = "receive", "in turns"
+_PEER, _OURS, _BARE = (
+    Series(whose, "c", "receive", "in turns") for whose in ("spead2-source", OURS, "ceiling")
+)
 
 receiving = Sweep(
     "Compared with spead2 in C++, C receives",
     tuple(
-        Compared(
-            f"packets of {bytes_text(n)}",
-            Series("spead2-source", "c", *_HOW),
-            Series(OURS, "c", *_HOW),
-            f"in packets of {n}",
-            n,
-        )
+        Compared(f"packets of {bytes_text(n)}", _PEER, _OURS, f"in packets of {n}", n)
         for n in (1472, 9000)
     ),
     ("spead2 in C++", "C"),
     "receive",
-    limit=Series("ceiling", "c", *_HOW),
+    limit=_BARE,
     subtitle="Receivers that empty a full socket; spead2 built from its source",
     rate="payload received in MB/s",
 )
