@@ -109,7 +109,8 @@ class Table(Generic[_Row]):
             i for i in range(len(columns)) if i < len(self.names) or {*texts[i]} - {"", NOTHING}
         ]
         widest = [
-            max(map(_width, [one.name, *its])) for one, its in zip(columns, texts, strict=True)
+            max(len(plain(text)) for text in (one.name, *its))
+            for one, its in zip(columns, texts, strict=True)
         ]
         beyond = sum(_GAP + widest[i] for i in shown) - _GAP - width
         for spare in [i for i in shown if columns[i].is_spare]:
@@ -136,10 +137,6 @@ class Table(Generic[_Row]):
         return pandas.DataFrame(
             {column.name: list(map(column.value, self.rows)) for column in columns}
         )
-
-
-def _width(text: str) -> int:
-    return len(plain(text))
 
 
 def _add_column(drawn: "RichTable", column: Column[Any], texts: Sequence[str], beyond: int) -> int:

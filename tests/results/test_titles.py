@@ -7,7 +7,7 @@ import pytest
 
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import DARK, LIGHT
-from spead_tutorial.results.plots.facts import extremes, strongest, told
+from spead_tutorial.results.plots.facts import extremes, told
 from spead_tutorial.results.plots.picture import Picture
 from spead_tutorial.results.plots.sheet import lay_out, spread
 
@@ -40,16 +40,6 @@ NO_WORSE, TWICE, NINE, MORE, HALF = (
 )  # fmt: skip
 def test_what_was_gained_is_said_of_each_who_has_it_the_most_first(gains, said):
     assert told(gains) == said
-
-
-def test_the_strongest_difference_may_be_a_loss_but_has_to_be_told():
-    more = Estimate(9.0, 0.9, 20.0, 9)
-    gains = {"here": {"C": TWICE}, "there": {"C": more}, "last": {"C": None}}
-    assert strongest(gains) == "here"
-    assert strongest({**gains, "there": {"Python": NO_WORSE, "C": Estimate(0.1, 0.1, 0.2, 9)}}) == (
-        "there"
-    )
-    assert strongest({"here": {"C": more}, "last": {}}) == "last"
 
 
 def gains(*medians: float | None) -> dict[int, Estimate | None]:

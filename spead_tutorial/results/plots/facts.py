@@ -4,13 +4,13 @@
 import dataclasses
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from spead_tutorial._shown import shown_lines
 from spead_tutorial.chapters.catalogue import MEASURED
 from spead_tutorial.measure import search, stats
-from spead_tutorial.measure.records import OURS, Recording, Sample, Series, joined, words_of
+from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs
 from spead_tutorial.results.plots.theme import NAMES
 
@@ -51,14 +51,11 @@ class Point:
 
     def values(self, value: Value = rate) -> dict[int, float]:
         """Return what they have, by round; those that failed have nothing."""
-        values_by_round: dict[int, float] = {}
-        for sample in self.samples:
-            x = value(sample)
-            if sample.round in values_by_round and x is not None:
-                raise ValueError(f"the recording has several samples of {sample.case} in a round")
-            if x is not None:
-                values_by_round[sample.round] = x
-        return values_by_round
+        known = [(one.round, x) for one in self.samples if (x := value(one)) is not None]
+        if len(known) > len(dict(known)):
+            case = self.samples[0].case
+            raise ValueError(f"the recording has several samples of {case} in a round")
+        return dict(known)
 
     @property
     def median(self) -> float:
@@ -109,12 +106,8 @@ def gain_each(
 
 def ends(estimates: Iterable[Estimate | None]) -> list[float]:
     """Return the ends of those that are known, for a scale that has room for them."""
-    return [
-        end
-        for estimate in estimates
-        if estimate is not None
-        for end in (estimate.low, estimate.high)
-    ]
+    known = [estimate for estimate in estimates if estimate is not None]
+    return [end for estimate in known for end in (estimate.low, estimate.high)]
 
 
 def highest(found: Iterable[Point], value: Value = rate) -> float:
@@ -127,30 +120,6 @@ def require(there: object, sweep: str, *programs: str) -> None:
     if not there:
         wanted = " or ".join(dict.fromkeys(programs))
         raise ValueError(f"the recording has no sample of {wanted}: python -m bench run {sweep}")
-
-
-# ---- The bare system calls ----
-
-
-def is_bare(series: Series) -> bool:
-    """Return whether it is one of the loops."""
-    return series.implementation == "ceiling"
-
-
-def is_sender(series: Series) -> bool:
-    """Return whether a loop sends, so that `bare_name` knows it."""
-    return series.program == "ceiling"
-
-
-def bare_name(variant: str) -> str:
-    """Say who sends in a loop and what is done with the bytes, as a record names what it is not."""
-    words = words_of(variant)
-    streams = [word for word in words if word.endswith("streams")]
-    threads = [word for word in words if word.endswith(("thread", "threads"))]
-    work = "read in place" if "zero-copy" in words else "copy"
-    fill = "" if "no fill" in words else "fill and "
-    pages = ["huge pages"] if "huge pages" in words else []
-    return joined(*(streams or threads), fill + work, *pages)
 
 
 # ---- Titles: sentences of what a record says ----
@@ -194,16 +163,6 @@ def _joined(places: Sequence[str]) -> str:
     return " and ".join([first, *(one.removeprefix(preposition) for one in others)])
 
 
-def strongest(gains: Mapping[_Place, Mapping[str, Estimate | None]]) -> _Place:
-    """Return where the largest difference is that can be told; where none can, the last place."""
-
-    def difference(place: _Place) -> float:
-        known = (gain for gain in gains[place].values() if gain is not None and differs(gain))
-        return max((abs(math.log(gain.median)) for gain in known), default=0.0)
-
-    return max(reversed(list(gains)), key=difference)
-
-
 def extremes(gains: Mapping[str, Mapping[int, Estimate | None]]) -> list[int]:
     """Return the size at which most was gained, and that at which most was lost, if any."""
     known = [
@@ -220,10 +179,9 @@ def extremes(gains: Mapping[str, Mapping[int, Estimate | None]]) -> list[int]:
 
 _BARS = "median of {rounds} rounds, line: {spread}"
 _PEER = "spead2"
-_COMMAND = "make figures"
 
 
-def caption(recording: Recording, shown: str = _BARS, of: Collection[Series] | None = None) -> str:
+def caption(recording: Recording, shown: str = _BARS) -> str:
     """Say where the numbers of a recording come from: what a picture shows, a gap, and the rest."""
     header = recording.header
     machine, lab, versions = header.machine, header.lab, header.versions
@@ -237,9 +195,9 @@ def caption(recording: Recording, shown: str = _BARS, of: Collection[Series] | N
         versions.get("compiler") or "unknown compiler",
         *([f"revision {header.revision}"] if header.revision else []),
         header.time[:10],
-        f"drawn by: {header.settings.get('drawn_by') or _COMMAND}",
+        f"drawn by: {header.settings.get('drawn_by') or 'make figures'}",
     ]
-    first = [_machine(machine), *_rounds(recording, shown, of)]
+    first = [_machine(machine), *_rounds(recording, shown)]
     both = (" \N{MIDDLE DOT} ".join(parts) for parts in (first, rest))
     return shown_lines(" \N{MIDDLE DOT}\n\n".join(both))
 
@@ -254,25 +212,19 @@ def _exceptions(recording: Recording) -> str:
     """Name the chapters that sent to loopback, or there too, though there was a lab."""
     if recording.header.lab.get("kind") == "loopback":
         return ""  # that is what has been said
-    kinds: dict[int, set[bool]] = {}
-    for sample in recording.samples:
-        if sample.implementation == OURS and sample.chapter:
-            kinds.setdefault(sample.chapter, set()).add(sample.kind == "loopback")
-    return "".join(
-        f" (chapter {chapter}: loopback{' too' * (False in places)})"
-        for chapter, places in sorted(kinds.items())
-        if True in places
-    )
+    ours = (sample for sample in recording.samples if sample.implementation == OURS)
+    chapters = {sample.chapter for sample in ours if sample.kind == "loopback" and sample.chapter}
+    return "".join(f" (loopback in chapter {chapter})" for chapter in sorted(chapters))
 
 
-def _rounds(recording: Recording, shown: str, of: Collection[Series] | None) -> list[str]:
-    """Say how many samples a median of some series is of, and what shows how far they differ."""
+def _rounds(recording: Recording, shown: str) -> list[str]:
+    """Say how many samples a median is of, and what shows how far they differ."""
     if "{" not in shown:
         return [shown]
     counts = Counter(
         (sample.series, sample.heap_size, sample.packet_size)
         for sample in recording.samples
-        if not sample.warm_up and (of is None or sample.series in of)
+        if not sample.warm_up
     ).values()
     if not counts:
         return []

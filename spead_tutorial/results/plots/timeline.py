@@ -3,7 +3,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.analysis import Interval, first_steady, preparing, sending, shares
@@ -17,8 +17,6 @@ from spead_tutorial.results.units import number, percent, size
 
 #: The two ways to send.
 _IN_TURNS, OVERLAPPED = "in turns", "overlapped"
-#: Runs to be compared: the same samples, sent to the same place.
-Group: TypeAlias = Sequence[Timeline]
 #: Inches: of a lane, of what is in it, beside it, and from a heap's name to the next at least.
 _LANE, _BAR, _SIDES, _NAME = 0.52, 0.26, (1.5, 0.2), 0.26
 #: So many heaps from the middle of the slowest run are shown.
@@ -129,7 +127,7 @@ def _first(run: Timeline) -> int:
     return max(0, len(run.prepare_ns) - _HEAPS) // 2
 
 
-def _span(group: Group) -> int:
+def _span(group: Sequence[Timeline]) -> int:
     """Return for how many ns each run of a group is shown: none of them ends before."""
     ends = [
         [
@@ -141,7 +139,7 @@ def _span(group: Group) -> int:
     return min(max(max(some[:_HEAPS]) for some in ends), *map(max, ends)) or 1
 
 
-def _title(group: Group) -> str:
+def _title(group: Sequence[Timeline]) -> str:
     """Say how busy the network thread is, overlapped and in turns."""
     first, last = (percent(shares(run).sending) for run in (group[0], group[-1]))
     if len(group) < 2:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Bars of ways to send: chapter 6's destinations, chapter 8's memory, chapter 5's overlapping."""
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from spead_tutorial.measure.records import OURS, Recording, Sample, joined
+from spead_tutorial.measure.records import Recording, Series, joined
 from spead_tutorial.results.plots import bars, facts
 from spead_tutorial.results.plots.picture import TIMES, Line, Picture
 from spead_tutorial.results.plots.theme import NAMES
@@ -14,6 +13,13 @@ from spead_tutorial.results.units import number, size
 SENT = "payload sent in MB/s"
 #: By language.
 _Points: TypeAlias = Mapping[str, facts.Point]
+
+
+def _largest(recording: Recording) -> Mapping[Series, facts.Point]:
+    """Return the points of the largest heaps."""
+    found = facts.points(recording.samples)
+    return {series: points[max(points)] for series, points in found.items()}
+
 
 # ---- Chapter 6: loopback with and without a listener against the lab's device ----
 
@@ -28,22 +34,15 @@ _SITUATIONS = {
 
 
 def loopback(recording: Recording) -> Picture:
-    """Show chapter 6's rate in each situation, of the sizes of heaps and packets with most."""
-    there = [
-        sample
-        for sample in recording.samples
-        if (sample.implementation, sample.program, sample.random) == (OURS, _PROGRAM, False)
-        if sample.variant in _SITUATIONS and not sample.warm_up
-    ]
-    facts.require(there, "tut-6-loopback", _PROGRAM)
-    sizes, _ = Counter(map(_sizes, there)).most_common(1)[0]
-    known = facts.points(sample for sample in there if _sizes(sample) == sizes)
-    points = {series: its[sizes[0]] for series, its in known.items()}
-    found = {variant: facts.by_language(points, _PROGRAM, variant) for variant in _SITUATIONS}
+    """Show chapter 6's rate in each situation."""
+    largest = _largest(recording)
+    found = {variant: facts.by_language(largest, _PROGRAM, variant) for variant in _SITUATIONS}
+    points = [point for its in found.values() for point in its.values()]
+    facts.require(points, "tut-6-loopback", _PROGRAM)
     groups = [bars.group(_SITUATIONS[variant], "", its) for variant, its in found.items() if its]
     gains = facts.gain_each(found[""], found["listener"])
     said = facts.told(gains)
-    most = bars.room(facts.highest(points.values()), 4.2, 14)
+    most = bars.room(facts.highest(points), 4.2, 14)
     return Picture(
         f"Loopback with a fast listener, compared with the lab, is {said}"
         if said
@@ -53,10 +52,6 @@ def loopback(recording: Recording) -> Picture:
         "Bars: the rate in MB/s.",
         facts.caption(recording),
     )
-
-
-def _sizes(sample: Sample) -> tuple[int, int]:
-    return sample.heap_size, sample.packet_size
 
 
 # ---- Chapter 8: why new memory is slow, one cause at a time ----
@@ -74,7 +69,7 @@ _MEMORY = {
 
 
 def causes(recording: Recording) -> Picture:
-    """Show rates and page faults of each way to get memory, where most was gained."""
+    """Show rates and page faults of each way to get memory, for the largest heaps."""
     known = facts.points(recording.samples)
     found: dict[int, dict[tuple[str, str], dict[str, facts.Point]]] = {}
     for way in _MEMORY:
@@ -82,13 +77,10 @@ def causes(recording: Recording) -> Picture:
             for n, point in points.items():
                 found.setdefault(n, {}).setdefault(way, {})[language] = point
     facts.require(found, "tut-8", _BEFORE)
-    with_variants = {n for n, ways in found.items() if any(variant for _, variant in ways)}
-    gains = {
-        n: facts.gain_each(found[n].get((_BEFORE, ""), {}), found[n].get(_AGAIN, {}))
-        for n in sorted(with_variants or found)
-    }
-    large = facts.strongest(gains)
-    ways, said = found[large], facts.told(gains[large])
+    with_variants = [n for n, ways in found.items() if any(variant for _, variant in ways)]
+    large = max(with_variants or found)
+    ways = found[large]
+    said = facts.told(facts.gain_each(ways.get((_BEFORE, ""), {}), ways.get(_AGAIN, {})))
     every = [point for some in ways.values() for point in some.values()]
 
     def panel(name: str, label: str, letters: int, *value: Any, **more: Any) -> bars.Bars:
@@ -118,15 +110,18 @@ _KINDS = {
 }
 #: What variants of a record are called; those of a link have its name.
 _CALLED = {"": "free threads", "pinned": "a core each", "one core": "one core for both"}
+#: What the title is of, if it was measured: there is the most to gain.
+_TOLD = "Constant samples", _CALLED[""]
 
 
 def pipeline(recording: Recording) -> Picture:
     """Show how many times as fast overlapping is: a panel for a kind of samples."""
     pairs = _pairs(recording)
     gains = {place: facts.gain_each(*pair) for place, pair in pairs.items()}
-    kind, where = facts.strongest(gains)
+    kind, where = next(reversed(gains)) if _TOLD not in gains else _TOLD
     rows = dict.fromkeys(row for _, row in pairs)
     ends = facts.ends(gain for some in gains.values() for gain in some.values()) or [1.0]
+    label, most = "times as fast as in turns", bars.room(max(ends), 2.3, 10)
     panels: list[bars.Bars] = []
     for one in dict.fromkeys(of for of, _ in pairs):
         groups = []
@@ -141,16 +136,10 @@ def pipeline(recording: Recording) -> Picture:
                 for language, point in after.items()
             ]
             groups.append(bars.Group(row, "", its))
+        first = not panels
         panels.append(
             bars.Bars(
-                one,
-                "times as fast as in turns",
-                groups,
-                bars.room(max(ends), 2.3, 10),
-                "{:.2f}".format,
-                names=1.65,
-                is_first=not panels,
-                even=1.0,
+                one, label, groups, most, "{:.2f}".format, names=1.65, is_first=first, even=1.0
             )
         )
     said = facts.told(gains[kind, where])
@@ -166,9 +155,7 @@ def pipeline(recording: Recording) -> Picture:
 
 def _pairs(recording: Recording) -> Mapping[tuple[str, str], tuple[_Points, _Points]]:
     """Return what was in turns and overlapped, by kind and variant: by language, largest heaps."""
-    largest = {
-        series: sizes[max(sizes)] for series, sizes in facts.points(recording.samples).items()
-    }
+    largest = _largest(recording)
     variants, found = {series.variant for series in largest}, {}
     for kind, (program, variant) in _KINDS.items():
         for where in sorted(variants, key=lambda one: (one.startswith("link"), one)):
