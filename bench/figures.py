@@ -49,6 +49,7 @@ class _Specified(msgspec.Struct, forbid_unknown_fields=True):
     after: _Step = _Step("", "", "")
     bare: str = ""  # variant of the bare loop; none where it is empty
     rate: str = SENT
+    at_once: int = 0  # heaps that are to be in a cache together
 
     @property
     def picture(self) -> Picture:
@@ -65,6 +66,7 @@ class _Specified(msgspec.Struct, forbid_unknown_fields=True):
             limit=Series(CEILING, "c", CEILING, self.bare) if self.bare else None,
             subtitle=f"Chapter {self.name.split('-')[1]}",
             rate=self.rate,
+            at_once=self.at_once,
         )
 
 

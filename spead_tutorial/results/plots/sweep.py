@@ -36,8 +36,7 @@ class Compared:
 class Sweep:
     """A picture of rates over sizes: what it shows of a recording; call it to draw it.
 
-    There is a panel for each pair that the recording has, with the limit. What it does not have is
-    left out.
+    There is a panel for each pair that the recording has, with the limit; others are left out.
     """
 
     finding: str  # how its title begins, with a verb: "Heaps built once make"
@@ -47,6 +46,7 @@ class Sweep:
     limit: Series | None = None  # bare system calls of the same recording
     subtitle: str = ""  # what the picture is of
     rate: str = SENT  # what the rates are of
+    at_once: int = 0  # heaps that are to be in a cache together; 0 where no cache is drawn
 
     def __call__(self, recording: Recording) -> Picture:
         """Return the picture of a recording."""
@@ -54,27 +54,28 @@ class Sweep:
         found = [points for lines in panels.values() for points in lines.values()]
         scale = curves.sizes({x for points in found for x in points})
         most = facts.highest(point for points in found for point in points.values())
-        rows = []
+        rows, held = [], self._held(recording, scale)
         for n, (pair, lines) in enumerate(panels.items()):
             its = [self._curve(pair, series, points) for series, points in lines.items()]
             name = pair.name if n else f"{pair.name}: {self.rate}"
-            is_last = n == len(panels) - 1
-            rows.append([curves.Curves(name, its, scale, most, is_last=is_last)])
+            last = n == len(panels) - 1
+            rows.append([curves.Curves(name, its, scale, most, is_last=last, uprights=held)])
         shown = {series for lines in panels.values() for series in lines}
         title, subtitle = self._words(self.gains(recording), shown)
-        return Picture(
-            title,
-            subtitle,
-            rows,
-            "Lines: the rate in MB/s against the size of a heap.",
-            facts.caption(recording, curves.SHOWN),
-        )
+        what = "Lines: the rate in MB/s against the size of a heap."
+        return Picture(title, subtitle, rows, what, facts.caption(recording, curves.SHOWN))
+
+    def _held(self, recording: Recording, scale: curves.Scale) -> dict[float, str]:
+        """Return where heaps begin of which a cache does not hold those in use at once."""
+        caches = recording.header.machine.get("caches_bytes") or {}
+        held = [name for name in ("L2", "L3") if self.at_once and caches.get(name)]
+        return {scale.place(caches[one] / self.at_once): f"more than {one} holds" for one in held}
 
     def _curve(
         self, pair: Compared, series: Series, points: Mapping[int, facts.Point]
     ) -> curves.Curve:
-        before, after = self.names
-        label = {pair.before: before, pair.after: after}.get(series, _LIMIT)
+        named = dict(zip((pair.before, pair.after), self.names, strict=True))
+        label = named.get(series, _LIMIT)
         name, key = f"{pair.name}, {label}", next(iter(points.values())).key
         line = Line(name, role_of(series), key)
         return curves.Curve(line, points, label=label, is_before=series == pair.before)
@@ -106,8 +107,7 @@ class Sweep:
 
     def _words(self, gains: Mapping[str, _Gains], shown: set[Series]) -> tuple[str, str]:
         """Say what was gained most, and below it what the limit is, and what was lost."""
-        senders = [one.variant for one in shown if one.program == "ceiling"]
-        limits = [f"{_LIMIT}: {variant}" for variant in senders]
+        limits = [f"{_LIMIT}: {one.variant}" for one in shown if one.program == "ceiling"]
         subtitle = "; ".join(filter(None, (self.subtitle, *limits)))
         if not gains:
             return f"{self.finding} rates that nothing is compared with", subtitle
