@@ -2,7 +2,6 @@
 """The equation: seconds for a packet are what a bare loop needs, and the rest, by kind. No I/O."""
 
 import dataclasses
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -35,7 +34,7 @@ _MOSTLY = 0.5
 #: What new pages are for, and the kinds of code that touches them.
 _FAULT, _TOUCH = Told("fresh-memory", "page faults"), (OWN, "copies")
 #: Calls that start programs and threads, and how many there are for a packet where that goes on.
-_STARTERS, _OFTEN, _YIELD = ("clone", "clone3", "fork", "vfork"), 0.01, "sched_yield"
+_STARTERS, _OFTEN = ("clone", "clone3", "fork", "vfork"), 0.01
 #: Languages in which one thread runs at a time, and the others wait for that.
 _ONE_LOCK = ("Python", "Ruby")
 #: One in which threads stand in for each other.
@@ -105,18 +104,13 @@ def account(seen: Seen) -> Account | None:
         for line in lines
         for one in teller.spent(line)
     )
-    parts, loop_s = _without(spent, _loop_s(seen), teller.main)
+    parts, loop_s = _without(spent, teller.loop_s, teller.main)
     return Account(
         packet_s=sum(part.seconds for part in spent),
         loop_s=loop_s,
         parts=merged(_spinning(parts)),
         samples=teller.samples(lines),
     )
-
-
-def _loop_s(seen: Seen) -> float:
-    """Return what a bare loop takes for a packet that sends as the sender does."""
-    return next((statistics.median(one.packet_s) for one in seen.loops if not one.changed), 0.0)
 
 
 def _without(parts: Sequence[Part], loop_s: float, kind: str) -> tuple[list[Part], float]:
@@ -158,6 +152,8 @@ class _Teller:
                       if call.name in _STARTERS)  # fmt: skip
         self._starts = started > _OFTEN * self._sent  # programs or threads, again and again
         self._whole, self.main = False, READS if seen.receiving else SENDS
+        loop = seen.loop()
+        self.loop_s = loop.median_s if loop else 0.0  # what it takes to send as the sender does
 
     # ---- Which threads send ----
 
@@ -208,8 +204,7 @@ class _Teller:
         scale = min(1.0, whole / (on_s + late)) if on_s + late else 1.0
         on_s, late = on_s * scale, late * scale
         starved = late * self._run.crowded if waited else late
-        yields = _YIELD if self._yields(thread) else ""
-        yield Part(LOCK if yields else NO_CORE, yields, starved)
+        yield Part(NO_CORE, "", starved)
         its, asleep = self._its(line), max(0.0, whole - on_s - starved)
         for one, share in self._running(thread, its):
             yield Part(one.kind, one.what, on_s * share)
@@ -217,11 +212,6 @@ class _Teller:
             yield from self._waited(line, wait, asleep * wait.seen / waited)
         if not waited:  # it never gave its core up: others took it
             yield Part(NO_CORE, "", asleep)
-
-    def _yields(self, thread: Thread) -> bool:
-        """Whether a thread gives its core away for packets."""
-        given = sum(call.count for call in self._calls(thread) if call.name == _YIELD)
-        return not self._whole and given > _LASTS * self._sent > 0
 
     def _its(self, line: Watched) -> Sampled:
         """Return the samples of a thread, or of all."""
@@ -267,7 +257,7 @@ class _Teller:
         calls, left = self._calls(thread), share
         for call in calls:
             took = call.seconds / (self._sent or 1)
-            took = min(took, _loop_s(self._seen) or took) if call.sends else took
+            took = min(took, self.loop_s or took) if call.sends else took
             taken = min(left, took / packet_s if packet_s else 0.0)
             left -= taken
             yield self._called(call), taken

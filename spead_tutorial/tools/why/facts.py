@@ -3,6 +3,7 @@
 
 import dataclasses
 import importlib.resources
+import statistics
 import tomllib
 
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
@@ -140,9 +141,22 @@ class Way:
 class Loop:
     """What a bare loop takes that sends in some way."""
 
-    changed: str  # what it does otherwise than the sender, of `WAYS`; empty for nothing
+    changed: str  # what it does otherwise than the sender, in words; empty for nothing
     way: Way
     packet_s: tuple[float, ...]  # seconds of CPU time for a packet, in each round
+
+    @property
+    def median_s(self) -> float:
+        return statistics.median(self.packet_s)
+
+    @property
+    def spread(self) -> float:
+        """How far its rounds are apart, as a share of it."""
+        return (max(self.packet_s) - min(self.packet_s)) / 2 / (self.median_s or 1.0)
+
+    def as_much(self, packet_bytes: int) -> float:
+        """Return what it takes for as many bytes as a packet of another way has."""
+        return self.median_s * packet_bytes / self.way.packet_bytes
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -217,6 +231,10 @@ class Seen:
     @property
     def largest_packet(self) -> int:
         return self.mtu - IP_UDP_HEADERS
+
+    def loop(self, changed: str = "") -> Loop | None:
+        """Return the loop that does something otherwise, or else as the sender does."""
+        return next((one for one in self.loops if one.changed == changed), None)
 
     @property
     def rate(self) -> float:

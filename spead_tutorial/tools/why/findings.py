@@ -4,6 +4,7 @@
 import dataclasses
 import math
 import statistics
+from collections.abc import Iterator
 
 from spead_tutorial.results.units import bytes_text, thousands
 from spead_tutorial.tools.why import loops
@@ -116,54 +117,42 @@ def _is_small(its: Receiving, takes: Account | None) -> bool:
 def is_fast(seen: Seen, its: Account) -> bool:
     """Whether it is about as fast as a loop that sends (and fills memory), or reads, best."""
     if seen.receiving is not None:
-        return bool(seen.loops) and its.busy_s < FAST * min(map(_median, seen.loops))
-    best = _loop(seen, loops.BEST)
+        return bool(seen.loops) and its.busy_s < FAST * min(one.median_s for one in seen.loops)
+    best = seen.loop(loops.BEST)
     if best is None or seen.packets is None:
         return False
-    return its.busy_s / seen.packets.mean_bytes < FAST * _median(best) / best.way.packet_bytes
-
-
-def _loop(seen: Seen, changed: str) -> Loop | None:
-    return next((one for one in seen.loops if one.changed == changed), None)
-
-
-def _median(loop: Loop) -> float:
-    return statistics.median(loop.packet_s)
+    return its.busy_s / seen.packets.mean_bytes < FAST * best.median_s / best.way.packet_bytes
 
 
 # ---- The program's own ----
 
 
-def _of_parts(seen: Seen, its: Account) -> list[Finding]:
-    """Return what is gained by each kind of the rest that goes."""
-    found = []
+def _of_parts(seen: Seen, its: Account) -> Iterator[Finding]:
+    """Yield what is gained by each kind of the rest that goes."""
+    has_pieces = seen.loop(loops.GATHERED) is not None
     for kind, takes_s in its.kinds.items():
-        if kind == IDLE:
+        if kind == NO_CORE and (together := _together(seen)):
+            gain = _without(seen, its, takes_s, its.packet_s)
+            yield finding(_SHARED, seen, takes_s, [" and ".join(together)], gain)
+        if kind in (NO_CORE, IDLE):
             continue
-        if kind == NO_CORE:
-            if (shared := _shared(seen, its)) is not None:
-                found.append(shared)
-            continue
-        has_pieces = _loop(seen, loops.GATHERED) is not None
         if kind in (SENDS, READS) and (takes_s < its.loop_s or has_pieces):
             continue  # of its calls, which others say
-        gain = _without(seen, its, takes_s)
-        found.append(finding(kind, seen, takes_s, its.where(kind), gain))
-    return found
+        gain = _without(seen, its, takes_s, its.busy_s)
+        yield finding(kind, seen, takes_s, its.where(kind), gain)
 
 
-def _without(seen: Seen, its: Account, takes_s: float, whole_s: float | None = None) -> Gain:
+def _without(seen: Seen, its: Account, takes_s: float, whole_s: float) -> Gain:
     """Return what it gains if some of its time goes, and as much of the rest as may follow it."""
-    whole_s = whole_s or its.busy_s
     share = min(1.0, takes_s / whole_s)
     error = whole_s * _ERRORS * math.sqrt(max(share * (1 - share), 1 / its.samples) / its.samples)
-    as_is = _loop(seen, "")
+    as_is = seen.loop()
     least = max(min(as_is.packet_s) if as_is else 0.0, whole_s * 1e-3)
     rest = max(whole_s - takes_s, least)
     most, fewest = rest + error, max(least, rest - error - min(rest - least, takes_s))
     low, high = max(1.0, whole_s / most), max(1.0, whole_s / fewest)
     if high > MATTERS:  # the two were measured one after the other, and the loop beside them
-        noise = min(_MOST_NOISE, _noise(seen) + (_spread(as_is) if as_is else 0.0))
+        noise = min(_MOST_NOISE, _noise(seen) + (as_is.spread if as_is else 0.0))
         low, high = max(1.0, low * (1 - noise)), high * (1 + noise)
     return Gain(whole_s / rest, low, high)
 
@@ -177,57 +166,41 @@ def _noise(seen: Seen) -> float:
     return min(_MOST_NOISE, error / statistics.mean(rates))
 
 
-def _shared(seen: Seen, its: Account) -> Finding | None:
-    """Find busy threads that are kept to a single core, though there are others."""
-    if seen.cores < 2:
-        return None
-    busy = [one.thread for one in seen.run.threads if one.thread.cpu_s > 0.02 * seen.run.seconds]
+def _together(seen: Seen) -> list[str]:
+    """Name the busy threads that are kept to a single core, though there are others."""
     kept: dict[int, list[str]] = {}
-    for thread in busy:
-        if len(thread.cpus) == 1:
+    for thread in (one.thread for one in seen.run.threads):
+        if len(thread.cpus) == 1 and thread.cpu_s > 0.02 * seen.run.seconds:
             kept.setdefault(thread.cpus[0], []).append(thread.name)
     together = max(kept.values(), key=len, default=[])
-    if len(together) < 2:
-        return None
-    takes_s = its.of(NO_CORE)
-    gain = _without(seen, its, takes_s, its.packet_s)
-    return finding(_SHARED, seen, takes_s, [" and ".join(together)], gain)
+    return together if len(together) > 1 and seen.cores > 1 else []
 
 
 # ---- How it sends ----
 
 
-def _of_ways(seen: Seen, its: Account) -> list[Finding]:
-    """Return what is gained by sending otherwise, as a bare loop measured it."""
-    as_is = _loop(seen, "")
-    if as_is is None:
-        return []
-    found = []
+def _of_ways(seen: Seen, its: Account) -> Iterator[Finding]:
+    """Yield what is gained by sending otherwise, as a bare loop measured it."""
+    as_is = seen.loop()
+    has_batches = seen.receiving is None and seen.loop(loops.BATCHES) is None
+    where = list(seen.calls.names) if seen.calls else []
     for kind, changes in WAYS.items():
-        tried = [one for change in changes if (one := _loop(seen, change)) is not None]
-        has_batches = seen.receiving is None and _loop(seen, loops.BATCHES) is None
-        if kind in _BATCHED and (kind == _EACH) == has_batches:
-            continue  # one of the two
-        if not tried or (kind in _BATCHED and seen.language in _WITHOUT):
+        tried = [one for change in changes if (one := seen.loop(change)) is not None]
+        if kind in _BATCHED and ((kind == _EACH) == has_batches or seen.language in _WITHOUT):
+            continue  # one of the two, where the language has any
+        if as_is is None or not tried:
             continue
-        best = min(tried, key=lambda one: _median(one) / one.way.packet_bytes)
-        saved = max(0.0, _median(as_is) - _as_much(best, as_is, _median(best)))
-        where = list(seen.calls.names) if seen.calls else []
-        found.append(finding(kind, seen, saved, where, _gain_of(seen, its, as_is, best)))
-    return found
-
-
-def _as_much(other: Loop, as_is: Loop, packet_s: float) -> float:
-    """Return what another way takes for as many bytes as a packet has now."""
-    return packet_s * as_is.way.packet_bytes / other.way.packet_bytes
+        best = min(tried, key=lambda one: one.median_s / one.way.packet_bytes)
+        saved = max(0.0, as_is.median_s - best.as_much(as_is.way.packet_bytes))
+        yield finding(kind, seen, saved, where, _gain_of(seen, its, as_is, best))
 
 
 def _gain_of(seen: Seen, its: Account, as_is: Loop, other: Loop) -> Gain:
     """Return what another way gains: at least if the rest stays, at most if it goes with calls."""
     a, b = as_is.way, other.way
-    now_s, then_s = _median(as_is), _as_much(other, as_is, _median(other))
+    now_s, then_s = as_is.median_s, other.as_much(a.packet_bytes)
     scale = min(1.0, its.loop_s / now_s)  # the share of it that was found in the sender
-    saved, spread = (now_s - then_s) * scale, max(_spread(as_is), _spread(other), _noise(seen))
+    saved, spread = (now_s - then_s) * scale, max(as_is.spread, other.spread, _noise(seen))
     # What goes with calls, and with packets: at the least it stays, but for what gathers pieces.
     calls_s = its.of(SENDS) + its.of(READS) + max(0.0, its.loop_s - now_s)
     rest_s = its.busy_s - now_s * scale - calls_s
@@ -239,9 +212,3 @@ def _gain_of(seen: Seen, its: Account, as_is: Loop, other: Loop) -> Gain:
     then = now_s * scale - most + calls_s * fewer + rest_s * per_packet
     low = max(1.0, its.busy_s / max(1e-12, its.busy_s - least))
     return Gain(low, low, max(low, its.busy_s / max(then_s * scale, then)))
-
-
-def _spread(loop: Loop) -> float:
-    """Return how far a loop's rounds are apart, as a share of it."""
-    times = loop.packet_s
-    return (max(times) - min(times)) / 2 / _median(loop) if _median(loop) else 0.0

@@ -10,7 +10,7 @@ from spead_tutorial.lab import Lab
 from spead_tutorial.measure.baselines import CEILING, started
 from spead_tutorial.measure.programs import ProgramError, finish, program
 from spead_tutorial.measure.verify import Report
-from spead_tutorial.tools.why.facts import UNSEEN, Calls, Loop, Packets, Way
+from spead_tutorial.tools.why.facts import Calls, Loop, Packets, Way
 
 #: How many rounds, seconds after which there are only as many as are needed, and seconds of CPU
 #: time of each loop in a round.
@@ -28,8 +28,9 @@ PACKETS, MESSAGES = 64, 64
 _SMALL, _FRAGMENTED, _ONE, _ENOUGH = 0.5, 0.01, 1.2, 16
 
 #: What can be done otherwise.
-BATCHES, OFFLOAD, BOTH = "batches", "offload", "batches and offload"
-LARGER, FITTING, GATHERED, CONNECTED = "larger", "fitting", "gathered", "connected"
+BATCHES, OFFLOAD, BOTH = "in batches", "with offload", "in batches with offload"
+LARGER, FITTING = "in larger packets", "in packets that fit"
+GATHERED, CONNECTED = "from one piece", "connected"
 BEST, MERGED = "best", "merged"
 
 
@@ -85,7 +86,7 @@ def measured(lab: Lab, ways: Mapping[str, Way]) -> tuple[Loop, ...] | str:
             heaps[changed] = max(1, round(EACH_S / each_s / _in_heap(way)))
         except ProgramError as error:  # what the device or the kernel does not know is no way
             if not changed:
-                return UNSEEN["bare-loop"].format(why=error)
+                return f"There is no bare loop beside it: {error}."
     end = time.monotonic() + _PATIENCE_S
     for number in range(ROUNDS):
         if number >= _NEEDED and time.monotonic() > end:  # others use this machine, too

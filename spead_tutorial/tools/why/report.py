@@ -32,10 +32,6 @@ _SHOWN, _STARVED = 0.02, 0.2
 #: One block for each part of the bar, such that neighbours differ without colours.
 _NEEDED, _BLOCKS, _REST = "█", "▒▓░#=%+o*:x", "~"
 _COLOURS = ("green", "yellow", "cyan", "red", "blue", "magenta")
-_WAYS = {loops.BATCHES: "in batches", loops.OFFLOAD: "with offload",
-         loops.BOTH: "in batches with offload", loops.LARGER: "in larger packets",
-         loops.FITTING: "in packets that fit", loops.GATHERED: "from one piece",
-         loops.CONNECTED: "connected"}  # fmt: skip
 
 
 # ---- As text ----
@@ -51,21 +47,17 @@ def text(seen: Seen, findings: Sequence[Finding]) -> str:
     def words(said: str, style: str = "") -> "Text":
         return Text(plain(said.strip()), style)
 
-    def written(*parts: "RenderableType") -> str:
-        return rendered(*parts, width=width)
-
-    paragraphs = [
-        written(words(" ".join(seen.unseen))) if seen.unseen else "",
-        written(words(_first(seen, large), "bold"), words(_equation(seen, its))),
-        written(*_bar(its, width)) if its else "",
-        written(words(_disturbed(its))),
-        *(
-            written(_row(place, one, receives=seen.receiving is not None))
-            for place, one in enumerate(large, 1)
-        ),
-        written(words(_said_last(small))),
-        Table([_FACT], [_VALUE], list(_facts(seen))).text(width),
+    receives = seen.receiving is not None
+    blocks: list[list[RenderableType]] = [
+        [words(" ".join(seen.unseen))],
+        [words(_first(seen, large), "bold"), words(_equation(seen, its))],
+        _bar(its, width) if its else [],
+        [words(_disturbed(its))],
+        *([_row(place, one, receives=receives)] for place, one in enumerate(large, 1)),
+        [words(_said_last(small))],
     ]
+    facts = Table([_FACT], [_VALUE], list(_facts(seen))).text(width)
+    paragraphs = [*(rendered(*block, width=width) for block in blocks), facts]
     return "\n\n".join(filter(None, paragraphs))
 
 
@@ -133,13 +125,13 @@ def _equation(seen: Seen, its: Account | None) -> str:
 
 def _otherwise(seen: Seen, its: Account) -> Iterator[tuple[str, float]]:
     """Yield what other ways to send take for the same bytes, where that is less."""
-    as_is = next((one for one in seen.loops if not one.changed), None)
+    as_is = seen.loop()
     for one in seen.loops:
-        if as_is is None or one.changed not in _WAYS:
+        if as_is is None or one.changed in ("", loops.BEST, loops.MERGED):
             continue
-        took = min(one.packet_s) * as_is.way.packet_bytes / one.way.packet_bytes
+        took = one.as_much(as_is.way.packet_bytes)
         if took * MATTERS < its.loop_s:
-            yield _WAYS[one.changed], took
+            yield one.changed, took
 
 
 def _bar(its: Account, width: int) -> "list[RenderableType]":
