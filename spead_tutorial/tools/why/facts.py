@@ -190,6 +190,7 @@ class Socket:
     port: int
     buffer: int | None = None  # bytes that it has room for, with what the kernel needs besides
     merges: bool | None = None  # whether it takes runs of packets in one message (UDP_GRO)
+    queued: int = 0  # bytes in it, with what the kernel needs besides
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ import click
 
 from spead_tutorial.lab import Counters, Lab
 from spead_tutorial.lab.ring import PacketRing
-from spead_tutorial.tools.why.facts import UNSEEN, Packets
+from spead_tutorial.tools.why.facts import Packets
 from spead_tutorial.tools.why.looks import family
 
 _RING_MIB = 16
 _IPV4, _IPV6, _UDP = 0x0800, 0x86DD, 17
-_IPV6_FRAGMENT = 44
+_IPV6_FRAGMENT, _HEADERS = 44, 128
 #: How long a process is looked at for a socket, and how often.
 _FIND_S, _LOOKS = 0.2, 100
 
@@ -67,27 +67,20 @@ class Capture(PacketRing):
 
 def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
     """Return where UDP's payload begins, if it is a first piece, and if one of several."""
-    if len(head) < 14 + 20:
-        return None
+    head = head.ljust(_HEADERS, b"\0")
     (kind,) = struct.unpack_from("!H", head, 12)
-    if kind == _IPV4 and head[14 + 9] == _UDP:
-        at = 14 + 4 * (head[14] & 0xF)
-        (piece,) = struct.unpack_from("!H", head, 14 + 6)
+    at, protocol, offset, more = 14 + 40, head[20], 0, 0
+    if kind == _IPV4:
+        at, protocol = 14 + 4 * (head[14] & 0xF), head[23]
+        (piece,) = struct.unpack_from("!H", head, 20)
         offset, more = piece & 0x1FFF, piece & 0x2000
-    elif kind == _IPV6 and len(head) >= 14 + 48:
-        at, offset, more = 14 + 40, 0, 0
-        following = head[14 + 6]
-        if following == _IPV6_FRAGMENT:
-            following = head[at]
-            (piece,) = struct.unpack_from("!H", head, at + 2)
-            offset, more, at = piece >> 3, piece & 1, at + 8
-        if following != _UDP:
-            return None
-    else:
+    elif protocol == _IPV6_FRAGMENT:
+        protocol = head[at]
+        (piece,) = struct.unpack_from("!H", head, at + 2)
+        offset, more, at = piece >> 3, piece & 1, at + 8
+    if kind not in (_IPV4, _IPV6) or protocol != _UDP:
         return None
-    if offset:
-        return at, False, True
-    return at + 8, True, bool(more)
+    return at + 8 * (not offset), not offset, bool(offset or more)
 
 
 # ---- The places ----
@@ -100,7 +93,6 @@ class Spot:
     destination: tuple[str, int] | None = None
     popen: Any = subprocess.Popen  # what starts a program there
     socket: Any = socket.socket  # and what makes a socket
-    unseen = "packets-forbidden"  # why packets cannot be seen there, of `UNSEEN`
 
     def __init__(self, device: str, text: str = "") -> None:
         self.device = device
@@ -126,12 +118,11 @@ class Spot:
         try:
             return Capture(self.socket(socket.AF_PACKET, socket.SOCK_RAW), self.device)
         except OSError as error:
-            return UNSEEN[self.unseen].format(device=self.device, why=error.strerror or error)
+            why = f"{self.device}: {error.strerror or error}"
+            return f"The packets were not seen at {why}: run it as root, or in a lab."
 
 
 class InLab(Spot):
-    unseen = "packets"
-
     def __init__(self, lab: Lab) -> None:
         self.lab, self.popen, self.socket = lab, lab.popen, lab.socket
         self.destination = lab.address, lab.port
@@ -144,24 +135,16 @@ class InLab(Spot):
         return self.lab.mtu
 
 
-#: The kind of device that counts what is sent into it as received, and as dropped.
-_SWALLOWS = "ifb"
-
-
 class AtProcess(Spot):
     """A process that runs already: its device is the one that sends most, where it is."""
 
     def __init__(self, pid: int) -> None:
-        self.pid, self._kind = pid, "loopback"
-        super().__init__("lo", f"process {pid}")
+        """Take the device that sends most while the process has a socket."""
+        self.pid = pid
         try:
-            self._before = self._all()
+            before = self._all()
         except OSError:
             raise click.ClickException(f"this user may see no process {pid}") from None
-        self._last = self._before[self.device]
-
-    def find(self) -> None:
-        """Take the device that sends most while the process has a socket, and name it."""
         has_socket = False
         for _ in range(_LOOKS):  # one may be opened for each packet
             has_socket = has_socket or self.has_socket()
@@ -169,24 +152,25 @@ class AtProcess(Spot):
         try:
             there = self._all()
         except OSError:
-            raise click.ClickException(f"process {self.pid} has ended") from None
+            raise click.ClickException(f"process {pid} has ended") from None
         if not has_socket:
-            raise click.ClickException(f"process {self.pid} sends nothing: it has no socket")
-        grown = {name: now - self._before.get(name, now) for name, now in there.items()}
-        if not any(counted.tx_packets for counted in grown.values()):
+            raise click.ClickException(f"process {pid} sends nothing: it has no socket")
+        grown = {name: now - before.get(name, now) for name, now in there.items()}
+        if not any(one.tx_packets for one in grown.values()):
             taken = {name: one for name, one in grown.items() if one.rx_dropped}
-            grown |= {name: dataclasses.replace(one, kind=_SWALLOWS) for name, one in taken.items()}
-        self.device = max(grown, key=lambda name: grown[name].bytes)
-        self._kind, self._last = grown[self.device].kind, there[self.device]
-        self.text = f"{self.device}, which has sent most where process {self.pid} is"
+            grown |= {name: dataclasses.replace(one, kind="ifb") for name, one in taken.items()}
+        device = max(grown, key=lambda name: grown[name].bytes)
+        self._last = dataclasses.replace(there[device], kind=grown[device].kind)
+        super().__init__(device, f"{device}, which has sent most where process {pid} is")
 
     def _all(self) -> dict[str, Counters]:
         return _counted(Path(f"/proc/{self.pid}/net/dev").read_text())
 
     def counters(self) -> Counters:
         with contextlib.suppress(OSError):  # it has ended
-            self._last = self._all()[self.device]
-        return dataclasses.replace(self._last, kind=self._kind)
+            there = self._all()[self.device]
+            self._last = dataclasses.replace(there, kind=self._last.kind)
+        return self._last
 
     def mtu(self) -> int:
         if self._is_here():
@@ -214,7 +198,12 @@ class AtProcess(Spot):
         return False
 
     def capture(self) -> Capture | str:
-        return super().capture() if self._is_here() else UNSEEN["packets-elsewhere"]
+        if self._is_here():
+            return super().capture()
+        return (
+            "The packets were not seen, as the process is in another network than this one: run it"
+            " with -- COMMAND in place of --pid."
+        )
 
 
 def _counted(table: str) -> dict[str, Counters]:

@@ -11,44 +11,33 @@ from pathlib import Path
 
 from spead_tutorial.tools.why.facts import Socket
 
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Bound:
-    """A UDP socket that the kernel lists."""
-
-    inode: int
-    port: int
-    queued: int  # bytes in it, with what the kernel needs besides
+_PIDFD_GETFD = 438
+_UDP_GRO = 104
 
 
-def bound(pid: int, port: int | None = None) -> list[Bound]:
+def bound(pid: int, port: int | None = None) -> list[Socket]:
     """List the UDP sockets in the network of a process, of all ports or one."""
     found = []
     for table in ("udp", "udp6"):
         with contextlib.suppress(OSError):
             for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
                 words = line.split()
-                at = int(words[1].rpartition(":")[2], 16)
+                at, queued = (int(words[i].rpartition(":")[2], 16) for i in (1, 4))
                 if port in (None, at):
-                    found.append(Bound(int(words[9]), at, int(words[4].partition(":")[2], 16)))
+                    found.append(Socket(int(words[9]), at, queued=queued))
     return found
-
-
-_PIDFD_GETFD = 438
-_UDP_GRO = 104
 
 
 def sockets(pids: Sequence[int], port: int) -> tuple[Socket, ...]:
     """Ask the sockets at a port what they have room for, by copies of their descriptors."""
-    wanted = {f"socket:[{one.inode}]": one.inode for one in bound(pids[0], port)}
-    made = {inode: Socket(inode, port) for inode in wanted.values()}
+    made = {f"socket:[{one.inode}]": one for one in bound(pids[0], port)}
     for pid in pids:
         with contextlib.suppress(OSError):
             for descriptor in Path(f"/proc/{pid}/fd").iterdir():
                 with contextlib.suppress(OSError):
-                    inode = wanted.pop(os.readlink(descriptor), None)
-                    if inode is not None:
-                        made[inode] = _asked(made[inode], pid, int(descriptor.name))
+                    its = made.get(name := os.readlink(descriptor))
+                    if its is not None and its.buffer is None:
+                        made[name] = _asked(its, pid, int(descriptor.name))
     return tuple(made.values())
 
 
@@ -69,6 +58,5 @@ def _asked(one: Socket, pid: int, number: int) -> Socket:
         merges = None
         with contextlib.suppress(OSError):  # a kernel without it
             merges = bool(its.getsockopt(socket.IPPROTO_UDP, _UDP_GRO))
-        return dataclasses.replace(
-            one, buffer=its.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF), merges=merges
-        )
+        buffer = its.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        return dataclasses.replace(one, buffer=buffer, merges=merges)

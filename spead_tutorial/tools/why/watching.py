@@ -119,7 +119,6 @@ class Sender(Program):
         self._spot, self._runs, self.busiest = spot, isinstance(spot, AtProcess), 0
         name = ""
         if isinstance(spot, AtProcess):
-            spot.find()
             name, self.busiest = f"process {spot.pid}", spot.pid
         super().__init__(argv, spot.popen, spot.environment, name)
         self.names = dict[int, str]()  # of threads
