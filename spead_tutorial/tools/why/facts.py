@@ -2,17 +2,10 @@
 """What was seen of a program: numbers, without a word on what they mean."""
 
 import dataclasses
-import importlib.resources
 import statistics
-import tomllib
 
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.stacks import Sampled
-
-#: What could not be seen, as the report says it.
-UNSEEN: dict[str, str] = tomllib.loads(
-    importlib.resources.files(__package__).joinpath("unseen.toml").read_text()
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

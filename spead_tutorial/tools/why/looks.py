@@ -173,15 +173,23 @@ class Follower:
     def __init__(
         self, pid: int, counters: Callable[[], Counters], queued: Callable[[], bool] | None = None
     ) -> None:
-        self._pid, self._counters, self._number = pid, counters, 0
+        self._pid, self._counters = pid, counters
         self._queued = queued  # of a receiver, whether something is in its socket
         self.scans = list[Scan]()
         self.looks = list[tuple[float, Doing, bool]]()
         self._tids: dict[int, int] = {}
 
+    def follow(self, seconds: float, has_ended: Callable[[], bool] = lambda: False) -> Run:
+        """Look at it for some time, or to its end, and return what was done."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not has_ended():
+            self.look()
+            time.sleep(LOOK_S)
+        self.scan()
+        return self.run()
+
     def look(self) -> None:
-        """Look at it, as far as it is time to."""
-        if self._number % _PER_SCAN == 0:
+        if len(self.looks) % _PER_SCAN == 0:
             self.scan()
         at, crowded = time.monotonic(), _can_run() > (os.cpu_count() or 1)
         found = now(self._tids)
@@ -191,15 +199,13 @@ class Follower:
                 for tid, what in found.items()
             }
         self.looks.append((at, found, crowded))
-        self._number += 1
 
-    def scan(self) -> Scan:
+    def scan(self) -> None:
         found = threads(family(self._pid))
         self.scans.append(Scan(time.monotonic(), self._counters(), found))
         # The busiest, and no more than there is time for: there may be thousands.
         busiest = sorted(found.values(), key=lambda one: -one.cpu_s)[:_MOST_THREADS]
         self._tids = {one.tid: one.pid for one in busiest}
-        return self.scans[-1]
 
     def run(self) -> Run:
         """Return what was done from the first scan to the last at which it still ran."""

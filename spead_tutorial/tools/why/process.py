@@ -18,6 +18,11 @@ import click
 from spead_tutorial.tools.why.looks import family
 from spead_tutorial.tools.why.profilers import forget_names, naming
 
+#: What is said of a program that does not know with whom to speak.
+SAY_WHERE = (
+    "say where in its arguments ({host} and {port} stand for it), or let it read"
+    " SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
+)
 #: What is kept of the end of what a program prints; a pipe's size, and how often it is emptied.
 _KEPT, _PIPE, _EVERY_S = 1 << 16, 1 << 20, 5e-3
 
@@ -27,7 +32,7 @@ class Output:
 
     # A file would grow without end; who reads each line as it comes takes a core from the program.
 
-    def __init__(self) -> None:
+    def __enter__(self) -> Self:
         self._last = b""
         self._pipe, self.to = os.pipe()
         os.set_blocking(self._pipe, False)
@@ -35,8 +40,6 @@ class Output:
             fcntl.fcntl(self.to, fcntl.F_SETPIPE_SZ, _PIPE)
         self._over, self._lock = threading.Event(), threading.Lock()
         self._reader = threading.Thread(target=self._read, daemon=True)
-
-    def __enter__(self) -> Self:
         self._reader.start()
         return self
 
@@ -142,14 +145,13 @@ class Program:
             end(self._process)
             self._process = None
 
-    def failed(self, when: str = "") -> click.ClickException | None:
-        """Return what is said of one that has failed; None of one that has not."""
+    def check_status(self, when: str = "") -> None:
+        """Refuse one that has failed; where a time is said, also one that has only ended by it."""
         status = self._process.wait()
-        if not status and not when:
-            return None
         how = f"was ended by signal {-status}" if status < 0 else f"failed with status {status}"
-        said = [f"{self.name} {how if status else 'ended'}{when}", *self.output.lines()[-1:]]
-        return click.ClickException(": ".join(said))
+        if status or when:
+            said = [f"{self.name} {how if status else 'ended'}{when}", *self.output.lines()[-1:]]
+            raise click.ClickException(": ".join(said))
 
 
 def _kill(held: int) -> None:

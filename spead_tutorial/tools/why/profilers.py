@@ -3,25 +3,23 @@
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from spead_tutorial.tools.why import stacks
 from spead_tutorial.tools.why.calls import SHOWN
-from spead_tutorial.tools.why.facts import UNSEEN
 from spead_tutorial.tools.why.stacks import Sampled
 
 #: Samples a second, at no multiple of what programs wait for, and bytes of each stack.
 _RATE, _PYTHON_RATE, _STACK = "997", "397", "8192"
-_PATIENCE_S, _READING_S = 15.0, 20.0
-_STRACE = ("-f", "-qq", "-ttt", "--syscall-times=ns", "-y", "-s", "0", "-e", f"verbose={SHOWN}",
+_PATIENCE_S, _READING_S, _MOST_LINES = 15.0, 20.0, 500_000
+_STRACE = ("-ff", "-qq", "-ttt", "--syscall-times=ns", "-y", "-s", "0", "-e", f"verbose={SHOWN}",
            "-e", "abbrev=all", "-e", "signal=none")  # fmt: skip
 _NOTHING = subprocess.DEVNULL
 
@@ -59,11 +57,19 @@ def naming() -> dict[str, str]:
 # ---- strace ----
 
 
-def strace(output: Path, pids: Sequence[int] = ()) -> list[str] | None:
+def strace(folder: Path, pids: Sequence[int] = ()) -> list[str] | None:
     """Return what writes down the calls of a program, or of some that run; None without strace."""
     path = shutil.which("strace")
     what = [word for pid in pids for word in ("-p", str(pid))] or ["--"]
-    return None if path is None else [path, *_STRACE, "-o", str(output), *what]
+    return None if path is None else [path, *_STRACE, "-o", str(folder / "strace"), *what]
+
+
+def strace_lines(folder: Path) -> Iterator[str]:
+    """Yield what it wrote, which has a file for each thread, behind the number of the thread."""
+    for path in folder.glob("strace.*"):
+        with path.open(errors="replace") as lines:
+            for line in itertools.islice(lines, _MOST_LINES):
+                yield f"{path.suffix[1:]} {line}"
 
 
 def may_attach() -> bool:
@@ -77,48 +83,28 @@ def may_attach() -> bool:
 # ---- Profiles ----
 
 
-def begun(*command: str) -> "subprocess.Popen[bytes]":
-    """Start what looks until it is told to end."""
-    return subprocess.Popen(command, stdin=_NOTHING, stdout=_NOTHING, stderr=subprocess.PIPE)
-
-
-def ended(process: "subprocess.Popen[bytes]", *, at_once: bool = True) -> str:
-    """Have it write what it has noted and end, and return what it says."""
-    if at_once:
-        process.send_signal(signal.SIGINT)
-    try:
-        _, said = process.communicate(timeout=_PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        _, said = process.communicate()
-    return said.decode(errors="replace")
-
-
 @dataclasses.dataclass(slots=True)
 class Profile:
     """What profilers noted of some processes, to be read when there is time."""
 
     folder: Path
-    perf: tuple[Any, ...] = ()  # of perf, which processes it looked at; and what it said
-    said: str = ""
-    python: int | None = None
+    python: int | None = None  # the process that py-spy is for
+    said: str = ""  # by them
 
     def read(self) -> tuple[dict[int, Sampled] | None, list[str]]:
         """Return the samples of each thread, None where there are none, and what was not seen."""
         found: dict[int, Sampled] = {}
         unseen = list[str]()
-        noted = sorted(self.folder.glob("perf*.data"))
-        for path in noted:
+        for path in sorted(self.folder.glob("perf*.data")):
             found |= stacks.of_perf(_script(path))
         spied = self.folder / "python"
         if self.python is not None and spied.exists():
             found |= stacks.of_py_spy(spied.read_text(errors="replace").splitlines())
         elif self.python is not None:
-            unseen.append(UNSEEN["no-py-spy"])
-        if not found:
-            why = UNSEEN["no-perf"] if shutil.which("perf") is None else _reason(self.said)
-            return None, [*unseen, why]
-        return found, unseen
+            unseen.append(
+                "Its lines of Python were not seen, as there is no py-spy: pip install py-spy."
+            )
+        return found or None, unseen if found else [*unseen, _reason(self.said)]
 
 
 def _py_spy() -> str | None:
@@ -129,30 +115,33 @@ def _py_spy() -> str | None:
 @contextlib.contextmanager
 def profile(pids: Sequence[int], folder: Path, seconds: float) -> Iterator[Profile]:
     """Sample processes for some time, and wait for its end after the block."""
-    made, running = Profile(folder), list[subprocess.Popen[bytes]]()
+    made, commands = Profile(folder), list[list[str]]()
     pythons = [pid for pid in pids if language(pid) == "Python"]
+    perf, py_spy = shutil.which("perf"), _py_spy()
     if pythons:
         made.python = pythons[-1]
-        if (path := _py_spy()) is not None:
-            words = ["--native", "-f", "raw", "-t", "-F", "--full-filenames", "-r"]
-            words += [_PYTHON_RATE, "-d", str(max(1, round(seconds))), "-o", str(folder / "python")]
-            running.append(begun(path, "record", *words, "-p", str(made.python)))
-    perf = shutil.which("perf")
-    rest = [pid for pid in pids if not running or pid != made.python]
-    if perf is not None and rest:
-        for number, (graph, its) in enumerate(_graphs(rest).items()):
-            words = ["-q", "-e", "cpu-clock", "-F", _RATE, "--call-graph", graph]
-            words += ["-o", str(folder / f"perf{number}.data"), "-p", ",".join(map(str, its))]
-            # A program of its own, which begins when perf looks, and with which perf ends.
-            running.append(begun(perf, "record", *words, "--", "sleep", str(seconds)))
-    try:
+        if py_spy is not None:
+            words = ["--native", "-f", "raw", "-t", "-F", "--full-filenames", "-r", _PYTHON_RATE]
+            words += ["-d", str(max(1, round(seconds))), "-o", str(folder / "python")]
+            commands.append([py_spy, "record", *words, "-p", str(made.python)])
+    rest = [pid for pid in pids if py_spy is None or pid != made.python]
+    for number, (graph, its) in enumerate(_graphs(rest).items() if perf is not None else ()):
+        words = ["-q", "-e", "cpu-clock", "-F", _RATE, "--call-graph", graph]
+        words += ["-o", str(folder / f"perf{number}.data"), "-p", ",".join(map(str, its))]
+        # A program of its own, which begins when perf looks, and with which perf ends.
+        commands.append([perf or "", "record", *words, "--", "sleep", str(seconds)])
+    with contextlib.ExitStack() as stack:
+        running = list[subprocess.Popen[str]]()
+        for words in commands:
+            one = subprocess.Popen(
+                words, stdin=_NOTHING, stdout=_NOTHING, stderr=subprocess.PIPE, errors="replace"
+            )
+            running.append(stack.enter_context(one))
+            stack.callback(one.kill)
         yield made
-        made.said = "\n".join(ended(one, at_once=False) for one in running)
-    finally:
         for one in running:
-            if one.poll() is None:
-                one.kill()
-                one.wait()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                made.said += one.communicate(timeout=_PATIENCE_S)[1]
 
 
 def _graphs(pids: Sequence[int]) -> dict[str, list[int]]:
@@ -182,11 +171,17 @@ def _script(path: Path) -> list[str]:
 
 
 def _reason(said: str) -> str:
+    """Say why there are no samples, by what the profilers have said."""
+    if shutil.which("perf") is None:
+        return "What its own code does was not seen, as there is no perf: apt install linux-perf."
     lines = [line.strip(" .:") for line in said.splitlines()]
     lines = [line for line in lines if line not in ("", "Error")]
     if not lines or "No such process" in said:
-        return UNSEEN["perf-too-late"]
+        return (
+            "What its own code does was not seen, as it was over before perf had looked: have it"
+            " send for a second or more."
+        )
     why = lines[0]
     if any("aranoid" in line or "ermission" in line for line in lines):
         why = "sysctl kernel.perf_event_paranoid is above 2"
-    return UNSEEN["perf-forbidden"].format(why=why)
+    return f"What its own code does was not seen, as perf may not look: {why}."

@@ -19,11 +19,11 @@ from spead_tutorial.measure.programs import Done, program_path
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import calls, profilers
-from spead_tutorial.tools.why.facts import UNSEEN, Calls, Fates, Loop, Receiving, Run, Seen, Way
-from spead_tutorial.tools.why.looks import LOOK_S, Follower, between, family, threads
+from spead_tutorial.tools.why.facts import Calls, Fates, Loop, Receiving, Seen, Way
+from spead_tutorial.tools.why.looks import Follower, between, family, threads
 from spead_tutorial.tools.why.loops import MERGED
 from spead_tutorial.tools.why.places import InLab
-from spead_tutorial.tools.why.process import Program
+from spead_tutorial.tools.why.process import SAY_WHERE, Program
 from spead_tutorial.tools.why.profilers import Profile
 from spead_tutorial.tools.why.sockets import bound, sockets
 from spead_tutorial.tools.why.watching import fault_s
@@ -40,6 +40,10 @@ _PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should t
 #: What a receiver gets until it listens, until it has closed its socket after the end of a stream,
 #: and until it has ended then.
 _START_S, _SETTLE_S, _END_S, _LOOK_S = 20.0, 0.2, 1.0, 0.02
+_NO_READS = (
+    "Its calls were not seen, so that it is not known how many packets a read brings, nor what else"
+    " it calls: apt install strace, and do without --no-strace."
+)
 #: How long a diagnosis takes beside the time in which its threads are looked at.
 _REST_S = 14
 #: Messages in a call of the bare reader, and how often it has to lose in a buffer.
@@ -67,13 +71,12 @@ def watch(
     rate = _ABOVE * found.taken  # so that it has always something to read
     with tempfile.TemporaryDirectory() as folder:
         say(f"Watching {program.name}: its calls")
-        traced = _calls(argv, spot, rate, Path(folder, "strace")) if trace else None
+        traced = _calls(argv, spot, rate, Path(folder)) if trace else None
         say(f"Watching {program.name}: what its threads do")
         with Receiver(argv, spot) as program:
             seen, profile = _watched(program, rate, seconds, found, Path(folder))
             sampled, unseen = profile.read()
     say("Running a bare reader")
-    missing = [UNSEEN["no-reads"]] * (traced is None)
     assert seen.receiving is not None
     words, loops = _readers(spot, rate, traced, seen.receiving)
     lost = _lost_by_bare(spot, found.lossy.rate, words, seen.receiving)
@@ -83,7 +86,7 @@ def watch(
         calls=traced,
         sampled=sampled,
         loops=loops,
-        unseen=(*missing, *unseen),
+        unseen=(*[_NO_READS] * (traced is None), *unseen),
     )
 
 
@@ -107,14 +110,13 @@ class Receiver(Program):
         late, port = time.monotonic() + _START_S, self.lab.port
         while not bound(self.pid, port):
             if self.has_ended():
-                raise self.failed(" before it listened") or AssertionError
+                self.check_status(" before it listened")
             if time.monotonic() > late:
                 others = sorted({one.port for one in bound(self.pid)})
                 where = f", but at {', '.join(map(str, others))}" if others else ""
                 raise click.ClickException(
                     f"{self.name} did not listen at UDP port {port} within {_START_S:g} s{where}:"
-                    " say where in its arguments ({host} and {port} stand for it), or let it read"
-                    " SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
+                    f" {SAY_WHERE}"
                 )
             time.sleep(_LOOK_S)
 
@@ -220,9 +222,9 @@ def _tried(program: Receiver, rate: float, *more: str) -> _Tried:
 # ---- Its calls ----
 
 
-def _calls(argv: Sequence[str], spot: InLab, rate: float, written: Path) -> Calls | None:
+def _calls(argv: Sequence[str], spot: InLab, rate: float, folder: Path) -> Calls | None:
     """Look at the calls of a receiver that strace runs; None where it reads nothing, or may not."""
-    under = profilers.strace(written)
+    under = profilers.strace(folder)
     if under is None:
         return None
     with contextlib.suppress(click.ClickException, OSError), Receiver(argv, spot) as program:
@@ -234,8 +236,7 @@ def _calls(argv: Sequence[str], spot: InLab, rate: float, written: Path) -> Call
             names = {tid: one.name for tid, one in threads(family(pid)).items()}
             until = time.time()
         program.end()
-        with written.open(encoding="utf-8", errors="replace") as lines:
-            ended = calls.read(lines)
+        ended = calls.read(profilers.strace_lines(folder))
         reads = [one for one in calls.reads(ended, inodes) if since <= one.at <= until]
         return calls.counted(ended, reads, names)
     return None
@@ -252,10 +253,14 @@ def _watched(
     its = sockets(family(pid), lab.port)
     # So much that the buffer is full soon.
     rate = max(rate, found.taken + sum(one.buffer or 0 for one in its) / 2 / _FILL_S)
+
+    def queued() -> bool:
+        return any(one.queued for one in bound(pid, lab.port))
+
     with program.sent_to(rate, seconds + _PROFILE_S + 3 * _FILL_S) as sent:
         time.sleep(_FILL_S)
         before = lab.receiver.arrivals()
-        run = _followed(lab, pid, seconds)
+        run = Follower(pid, lab.counters, queued).follow(seconds)
         arrived = lab.receiver.arrivals() - before
         pids = family(pid)
         with profilers.profile(pids, folder, _PROFILE_S) as profile:
@@ -282,20 +287,6 @@ def _watched(
         fault_s=fault_s(),
         receiving=receiving,
     ), profile
-
-
-def _followed(lab: Lab, pid: int, seconds: float) -> Run:
-    """Follow its threads for some time; the packets of the run are those that were sent."""
-
-    def queued() -> bool:
-        return any(one.queued for one in bound(pid, lab.port))
-
-    follower, until = Follower(pid, lab.counters, queued), time.monotonic() + seconds
-    while time.monotonic() < until:
-        follower.look()
-        time.sleep(LOOK_S)
-    follower.scan()
-    return follower.run()
 
 
 def _told(lines: Sequence[str]) -> dict[str, int]:

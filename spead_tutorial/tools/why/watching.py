@@ -18,10 +18,10 @@ from spead_tutorial.lab import Counters, Lab, LabError
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why import loops, profilers
 from spead_tutorial.tools.why.calls import parse_calls
-from spead_tutorial.tools.why.facts import UNSEEN, Calls, Loop, Packets, Run, Seen
-from spead_tutorial.tools.why.looks import LOOK_S, Follower, family, threads, whole_of
-from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
-from spead_tutorial.tools.why.process import Program
+from spead_tutorial.tools.why.facts import Calls, Loop, Packets, Run, Seen
+from spead_tutorial.tools.why.looks import Follower, family, threads, whole_of
+from spead_tutorial.tools.why.places import AtProcess, Capture, InLab, Spot
+from spead_tutorial.tools.why.process import SAY_WHERE, Program
 from spead_tutorial.tools.why.profilers import Profile
 
 #: How long its packets and its code are looked at, and its calls, at most; and how long it is left
@@ -31,12 +31,16 @@ _PROFILE_S, _TRACED_S, _WARM_S = 1.0, 0.7, 0.2
 _REST_S = 10
 #: Bytes that are touched to see what a new page takes.
 _TOUCHED = 1 << 24
-#: What a sender gets to begin to send, and how long it may do nothing at all before that.
-_START_S, _IDLE_S, _POLL_S, _MEET_S = 20.0, 5.0, 0.005, 0.05
+#: What a sender gets to begin to send; how often it is asked that, and what its threads are called.
+_START_S, _POLL_S, _MEET_S = 20.0, 0.005, 0.05
 #: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
 _LEFTOVERS_S, _STRAYS = 0.1, 8
 #: The largest packets that networks take: loopback's are none's.
 _NETWORKS = 9216
+_TOO_SHORT = (
+    "What its time went into was not seen, as it was over too soon: have it send for a second or"
+    " more."
+)
 _CONTAINERS = ("docker", "podman", "nerdctl", "lxc", "kubectl")
 _Found = TypeVar("_Found")
 Say = Callable[[str], None]
@@ -53,7 +57,7 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
         say(f"Watching {program.name}: its packets and its code")
         longer = 1 + 2 * run.crowded  # where others have the cores for most of the time
         packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S) * longer)
-        calls: Calls | str = UNSEEN["calls-unasked"]
+        calls: Calls | str = "Its calls were not looked at (--no-strace)."
         if trace:
             say(f"Watching {program.name}: its calls")
             calls = program.traced(folder, min(seconds, _TRACED_S))
@@ -63,12 +67,12 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
             tid: msgspec.structs.replace(its, name=program.names.get(tid, its.name))
             for tid, its in sampled.items()
         }
-    mtu = min(spot.mtu(), _NETWORKS if spot.device == "lo" else spot.mtu())
+    mtu = min(spot.mtu(), _NETWORKS) if spot.device == "lo" else spot.mtu()
     looped: tuple[Loop, ...] | str = ()
     if not isinstance(packets, str):
         say("Running a bare loop")
         looped = _looped(spot, packets, _seen(calls), mtu)
-    blind = [calls, packets, looped, *[UNSEEN["too-short"]] * (not run.threads)]
+    blind = [calls, packets, looped, *[_TOO_SHORT] * (not run.threads)]
     return Seen(
         program=program.name,
         language=language,
@@ -109,23 +113,23 @@ def _looped(spot: Spot, packets: Packets, calls: Calls | None, mtu: int) -> tupl
         with contextlib.nullcontext(lab) if lab else Lab(mtu=max(1280, mtu)) as lab:
             return loops.measured(lab, ways)
     except LabError as error:
-        return UNSEEN["bare-loop"].format(why=error)
+        return f"There is no bare loop beside it: {error}."
 
 
 class Sender(Program):
     """A sender that is watched: it is started again where it has ended before all was seen."""
 
     def __init__(self, argv: Sequence[str], spot: Spot) -> None:
-        self._spot, self._runs, self.busiest = spot, isinstance(spot, AtProcess), 0
-        name = ""
-        if isinstance(spot, AtProcess):
-            name, self.busiest = f"process {spot.pid}", spot.pid
+        self._spot = spot
+        self._runs = spot.pid if isinstance(spot, AtProcess) else None  # already
+        name = f"process {self._runs}" if self._runs else ""
         super().__init__(argv, spot.popen, spot.environment, name)
         self.names = dict[int, str]()  # of threads
+        self.busiest = self._runs or 0
 
     @property
     def pid(self) -> int:
-        return self._spot.pid if isinstance(self._spot, AtProcess) else super().pid
+        return self._runs or super().pid
 
     def has_ended(self) -> bool:
         return not Path(f"/proc/{self.pid}").exists() if self._runs else super().has_ended()
@@ -138,23 +142,12 @@ class Sender(Program):
             self.start(under)
         return before
 
-    def _until_it_sends(self, before: Counters, follower: Follower | None, seconds: float) -> bool:
-        """Wait until something is sent, it ends, or it works on nothing for long."""
-        begun = worked = time.monotonic()
-        used_s = 0.0
+    def _until_it_sends(self, before: Counters, seconds: float) -> bool:
+        """Wait until something is sent, or it ends, or for some time; one that starts has more."""
+        until = time.monotonic() + seconds + _START_S * (not self._runs)
         while self._spot.counters().packets <= before.packets:
-            if self.has_ended():
+            if self.has_ended() or time.monotonic() > until:
                 return self._spot.counters().packets > before.packets
-            if follower is not None:
-                follower.scans[1:] = []
-                now_s = sum(one.cpu_s for one in follower.scan().threads.values())
-                if now_s > used_s + _POLL_S:
-                    worked, used_s = time.monotonic(), now_s
-            now = time.monotonic()
-            if now > begun + seconds + _START_S * (not self._runs):
-                return False
-            if not self._runs and now > worked + max(seconds, _IDLE_S):
-                return False
             time.sleep(_POLL_S)
         return True
 
@@ -163,23 +156,14 @@ class Sender(Program):
     def undisturbed(self, seconds: float) -> Run:
         looped, begun = self._to_loopback(), time.monotonic()
         before = self._started()
-        follower = Follower(self.pid, self._spot.counters)
-        follower.scan()
-        if not self._until_it_sends(before, follower, seconds):
+        if not self._until_it_sends(before, seconds):
             self._complain(time.monotonic() - begun, self._to_loopback() - looped)
         self._meet_until(time.monotonic() + min(_WARM_S, seconds / 5))
-        if not self.has_ended():
-            follower = Follower(self.pid, self._spot.counters)
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and not self.has_ended():
-            follower.look()
-            time.sleep(LOOK_S)
-        follower.scan()
-        scans = [scan.threads for scan in follower.scans if scan.threads]
-        self.pids += {one.pid for found in scans for one in found.values()}
-        if scans:
-            self.busiest = max(scans[-1].values(), key=lambda one: one.cpu_s).pid
-        run = follower.run()
+        follower = Follower(self.pid, self._spot.counters)
+        run = follower.follow(seconds, self.has_ended)
+        its = [one for scan in follower.scans for one in scan.threads.values()]
+        self.pids += {one.pid for one in its}
+        self.busiest = max(its, key=lambda one: one.cpu_s).pid if its else self.busiest
         if self.has_ended() and not self._runs:
             self._check_end()
         if not run.messages:  # it has sent something at its beginning alone
@@ -190,32 +174,34 @@ class Sender(Program):
 
     def looked_into(self, folder: Path, seconds: float) -> tuple[Packets | str, Profile]:
         """Look at its packets, and meanwhile where its code is: again if it ended too soon."""
-        for is_last in (self._runs, True):
-            with contextlib.ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
+            for is_last in (bool(self._runs), True):
+                stack.close()
                 capture = self._spot.capture()
-                ring = None if isinstance(capture, str) else stack.enter_context(capture)
+                if not isinstance(capture, str):
+                    stack.enter_context(capture)
                 if self.has_ended():
-                    self._until_it_sends(self._started(), None, _START_S)
+                    self._until_it_sends(self._started(), 0.0)
                 pids = self._lasting()
                 self.pids += pids
                 with profilers.profile(pids, folder, seconds) as profile:
-                    is_early = not self._meet_until(time.monotonic() + seconds)
-                if is_early and not is_last:
-                    continue
-                if ring is None:
-                    assert isinstance(capture, str)
-                    return capture, profile
-                found = ring.packets()
-                if found is None and not ring.is_empty():
-                    raise click.ClickException(
-                        f"{self.name} sent something, but no UDP, which is what this is about"
-                    )
-                if found is not None and not found.payload_bytes:
-                    raise click.ClickException(
-                        f"{self.name} sends empty datagrams, which carry no data"
-                    )
-                break
-        return found or UNSEEN["packets-merged"], profile
+                    lasted = self._meet_until(time.monotonic() + seconds)
+                if lasted or is_last:
+                    break
+            return capture if isinstance(capture, str) else self._packets(capture), profile
+
+    def _packets(self, capture: Capture) -> Packets | str:
+        found = capture.packets()
+        wrong = ""
+        if found is None and not capture.is_empty():
+            wrong = "sent something, but no UDP, which is what this is about"
+        elif found is not None and not found.payload_bytes:
+            wrong = "sends empty datagrams, which carry no data"
+        if wrong:
+            raise click.ClickException(f"{self.name} {wrong}")
+        return found or (
+            "The packets were not seen: this kernel does not show merged ones (before 6.2)."
+        )
 
     def _meet_until(self, until: float) -> bool:
         """Look what its threads are called, and whether it has not ended before some time."""
@@ -233,31 +219,29 @@ class Sender(Program):
     def traced(self, folder: Path, seconds: float) -> Calls | str:
         """Have strace look at it, or at another run of it where it may not be attached to."""
         if self._runs or (not self.has_ended() and profilers.may_attach()):
-            found = self._traced(folder, seconds, self._lasting())
+            found = self._traced(folder / "attached", seconds, self._lasting())
             if self._runs or not isinstance(found, str):
                 return found
-        return self._traced(folder, seconds, [])
+        return self._traced(folder / "started", seconds, [])
 
     def _traced(self, folder: Path, seconds: float, pids: Sequence[int]) -> Calls | str:
-        written = folder / "strace"
-        under = profilers.strace(written, pids)
+        folder.mkdir()
+        under = profilers.strace(folder, pids)
         if under is None:
-            return UNSEEN["no-strace"]
+            return "Its calls were not seen, as there is no strace: apt install strace."
         with contextlib.ExitStack() as stack:
             tracer: Program = self
             if pids:
                 tracer = stack.enter_context(Program((), subprocess.Popen, os.environ, "strace"))
                 tracer.start(under)
             else:
-                self._until_it_sends(self._started(under), None, seconds)
+                self._until_it_sends(self._started(under), seconds)
             self._meet_until(time.monotonic() + seconds)
             tracer.end()
             said = tracer.output.lines()
-        found = None
-        with contextlib.suppress(OSError), written.open(errors="replace") as lines:
-            found = parse_calls(lines, self.names)
+        found = parse_calls(profilers.strace_lines(folder), self.names)
         why = f" ({said[0]})" if said and "strace" in said[0] else ""
-        return found or UNSEEN["no-sends"].format(why=why)
+        return found or f"Its calls were not seen: strace saw none that sends{why}."
 
     # ---- What goes wrong ----
 
@@ -268,8 +252,7 @@ class Sender(Program):
 
     def _check_end(self) -> None:
         """Refuse what has failed, and what still sends though it has ended."""
-        if (error := self.failed()) is not None:
-            raise error
+        self.check_status()
         if isinstance(self._spot, InLab):  # beside what still sends no other run could be watched
             before = self._spot.counters().packets
             time.sleep(_LEFTOVERS_S)
@@ -281,8 +264,8 @@ class Sender(Program):
 
     def _complain(self, waited: float, looped: int) -> None:
         has_ended = self.has_ended()
-        if has_ended and not self._runs and (error := self.failed()) is not None:
-            raise error
+        if has_ended and not self._runs:
+            self.check_status()
         ended = "ended" if has_ended else f"ran for {waited:.2g} s"
         if self._spot.destination is None:
             raise click.ClickException(
@@ -290,10 +273,7 @@ class Sender(Program):
             )
         host, port = self._spot.destination
         elsewhere = f" ({looped} packets went to its own loopback)" if looped else ""
-        way_out = (
-            f"{elsewhere}: say where in its arguments ({{host}} and {{port}} stand for it), or let"
-            " it read SPEAD_TUTORIAL_HOST and SPEAD_TUTORIAL_PORT"
-        )
+        way_out = f"{elsewhere}: {SAY_WHERE}"
         if Path(self.argv[0]).name in _CONTAINERS:
             way_out = (
                 ": a container has a network of its own, so start it as usual, and say --pid with"
