@@ -41,12 +41,6 @@ POLLED = EPOLL.format("100.4", "[{events=EPOLLIN}]", -1, 1, 0.000424)
         # A few messages through another socket are not the data.
         ([SENDTO.format(1.0, OTHER, 20), *[SENDTO.format(2.0, DATA, 9000)] * 100],
          (100, 100), {}),
-        # A call that another thread's cuts in two is one.
-        (["10 100.00 sendmmsg(3<socket:[7]>, 0x7f, 17, 0 <unfinished ...>",
-          "11 100.01 nanosleep({tv_sec=0, tv_nsec=5000000}, 0x7f <unfinished ...>",
-          "10 100.02 <... sendmmsg resumed>) = 17 <0.02>",
-          "11 100.03 <... nanosleep resumed>) = 0 <0.02>", SENDMMSG.format(100.04)],
-         (2, 34), {"nanosleep": 1.0}),
         # A wait that its time has ended is a sleep, and a look is none.
         ([SENDMMSG.format(100.0), "10 100.01 clock_nanosleep(CLOCK_REALTIME, 0, {tv_sec=0,"
           " tv_nsec=1000000}, NULL) = 0 <0.4>", EPOLL.format(100.6, "[]", 3, 0, 0.003),

@@ -2,7 +2,6 @@
 """Which system calls a program makes, from the lines of strace. No I/O, no clock."""
 
 import dataclasses
-import itertools
 import re
 import statistics
 from collections import Counter, defaultdict
@@ -22,18 +21,12 @@ FUTEX, TIMER = "futex", "timerfd_settime"
 #: over those.
 SHOWN = ",".join(f"?{name}" for name in (*SLEEPS, TIMER, "sendmsg", "writev"))
 
-_WHO = r"(?:(?:\[pid +)?(?P<who>\d+)\]? +)?"
 _LINE = re.compile(
-    _WHO + r"(?P<at>\d+\.\d+) (?:<\.\.\. )?(?P<name>\w+)(?P<arguments>.*)"
+    r"(?P<who>\d+) (?P<at>\d+\.\d+) (?P<name>\w+)\((?P<arguments>.*)"
     r" = (?P<value>-?\d+|0x[0-9a-f]+|\?)(?P<more>[ <].*?)??(?:<(?P<took>\d+\.\d+)>)?$"
 )
-_UNFINISHED = re.compile(
-    _WHO + r"(?P<at>\d+\.\d+) (?P<name>\w+)\((?P<arguments>.*) <unfinished \.\.\.>$"
-)
-_RESUMED = re.compile(_WHO + r"\d+\.\d+ <\.\.\. (?P<name>\w+) resumed")
 _INTERVAL = re.compile(r"tv_sec=(\d+), tv_nsec=(\d+)")
 _PIECES = re.compile(r"msg_iovlen=(\d+)|, (\d+)\)?$")
-_MOST_LINES = 500_000
 #: A wait that is shorter is a look whether there is something to do.
 _LOOK_S = 1e-5
 #: A wait that takes this part of what a timer was set to ends with that timer.
@@ -46,7 +39,7 @@ _TENTH = 10
 class Ended:
     """A call that has ended."""
 
-    who: str | None  # the thread, as strace names it
+    who: int  # the thread
     at: float  # when it began
     name: str
     arguments: str
@@ -54,57 +47,65 @@ class Ended:
     took: float
     timed_out: bool = False  # whether a time has ended it
 
+    @property
+    def socket(self) -> str:
+        """What it is called for, if that is a socket or a file."""
+        return self.arguments.partition(",")[0]
+
+    @property
+    def messages(self) -> int:
+        """How many messages it was for."""
+        if self.value < 0:
+            return 0
+        return self.value if self.name in ("sendmmsg", "recvmmsg") else 1
+
 
 def parse_calls(lines: Iterable[str], names: Mapping[int, str] | None = None) -> Calls | None:
     """Count what strace wrote down of a sender; None where nothing was sent."""
     seen = read(lines)
     sent = [one for one in seen if _is_send(one)]
-    through = Counter(_socket_of(one) for one in sent)
+    through = Counter(one.socket for one in sent)
     # Those of one or two messages are for names, or for the kernel: no data goes through them.
     few = max(through.values(), default=0) / 20
-    return counted(seen, [one for one in sent if through[_socket_of(one)] >= few], names)
+    return counted(seen, [one for one in sent if through[one.socket] >= few], names)
 
 
 def reads(seen: Iterable[Ended], inodes: Collection[int]) -> list[Ended]:
     """Return those calls that have read something from sockets, by the numbers of these."""
     marks = tuple(f":[{inode}]>" for inode in inodes)
-    return [
-        one for one in seen
-        if one.name in READS and one.value > 0 and _socket_of(one).endswith(marks)
-    ]  # fmt: skip
+    ours = (one for one in seen if one.name in READS and one.value > 0)
+    return [one for one in ours if one.socket.endswith(marks)]
 
 
 def counted(
     seen: Sequence[Ended], sent: Sequence[Ended], names: Mapping[int, str] | None = None
 ) -> Calls | None:
     """Count calls from the first to the last of those that send, or of a receiver's reads."""
-    if not sum(map(_messages, sent)):
+    if not any(one.messages for one in sent):
         return None
     floor = min((one.took for one in seen if one.took > 0), default=0.0)
     first, last = min(one.at for one in sent), max(one.at for one in sent)
     ids = set(map(id, sent))
     # A read that finds nothing is one all the same.
-    by_reads = {(one.name, _socket_of(one)) for one in sent if one.name in READS}
-    ids |= {id(one) for one in seen if (one.name, _socket_of(one)) in by_reads}
+    by_reads = {(one.name, one.socket) for one in sent if one.name in READS}
     by_thread: dict[int, dict[tuple[str, bool], list[Ended]]] = defaultdict(dict)
     for one in seen:
         if first <= one.at <= last:
-            its = by_thread[int(one.who or 0)]
-            its.setdefault((one.name, id(one) in ids), []).append(one)
+            key = one.name, id(one) in ids or (one.name, one.socket) in by_reads
+            by_thread[one.who].setdefault(key, []).append(one)
     callers = [
         Caller(
             tid=who,
             name=(names or {}).get(who, ""),
-            messages=sum(_messages(one) for (_, sends), its in groups.items() if sends
-                         for one in its),
+            messages=sum(one.messages for key, its in groups.items() if key[1] for one in its),
             calls=tuple(_call(*key, its, floor) for key, its in groups.items()),
         )
         for who, groups in by_thread.items()
-    ]  # fmt: skip
+    ]
     found = Counter(one.name for one in sent)
     return Calls(
-        send_calls=found.total(),
-        messages=sum(map(_messages, sent)),
+        send_calls=len(sent),
+        messages=sum(one.messages for one in sent),
         names=tuple(name for name, _ in found.most_common()),
         pieces=round(statistics.median(map(_pieces, sent))),
         unconnected=2 * sum(map(_says_where, sent)) > len(sent),
@@ -113,30 +114,22 @@ def counted(
 
 
 def read(lines: Iterable[str]) -> list[Ended]:
-    """Read what strace wrote down: each call, when it has ended."""
-    begun: dict[tuple[str | None, str], tuple[str, float]] = {}
-    timers: dict[str | None, float] = {}
+    """Read what strace wrote down: each call of a thread, behind the thread's number."""
+    timers: dict[int, float] = {}
     found = []
-    for line in itertools.islice(lines, _MOST_LINES):
-        if (cut := _UNFINISHED.match(line)) is not None:
-            begun[cut["who"], cut["name"]] = cut["arguments"], float(cut["at"])
+    for line in lines:
+        if (match := _LINE.match(line)) is None:
             continue
-        match = _LINE.match(line)
-        if match is None:
-            continue
-        arguments, at = match["arguments"].removeprefix("("), float(match["at"])
-        if (rest := _RESUMED.match(line)) is not None:
-            first, at = begun.pop((rest["who"], rest["name"]), ("", at))
-            arguments = first + arguments
         said, took = match["value"], float(match["took"] or 0.0)
         # Modes have a zero before them, and addresses that and an x.
         value = 0 if said == "?" else int(said, 16 if said.startswith("0x") else 10)
-        one = Ended(match["who"], at, match["name"], arguments, value, took)
-        if one.name == TIMER:
-            timers[one.who] = _set_to(arguments)
-        elif one.name in SLEEPS:
-            one.timed_out = _timed_out(one, timers.get(one.who, 0.0))
-        elif one.name == FUTEX:
+        who, name, arguments = int(match["who"]), match["name"], match["arguments"]
+        one = Ended(who, float(match["at"]), name, arguments, value, took)
+        if name == TIMER:
+            timers[who] = _set_to(arguments)
+        elif name in SLEEPS:
+            one.timed_out = _timed_out(one, timers.get(who, 0.0))
+        elif name == FUTEX:
             one.timed_out = "ETIMEDOUT" in (match["more"] or "")
         found.append(one)
     return found
@@ -166,19 +159,8 @@ def _is_send(one: Ended) -> bool:
     if one.name not in SENDS or one.value < 0:
         return False
     # A connected socket's, not a file's.
-    to_socket = "<UDP" in _socket_of(one) or "<socket:" in _socket_of(one)
+    to_socket = "<UDP" in one.socket or "<socket:" in one.socket
     return to_socket or one.name not in ("write", "writev")
-
-
-def _socket_of(one: Ended) -> str:
-    return one.arguments.partition(",")[0]
-
-
-def _messages(one: Ended) -> int:
-    """Return how many messages a call was for."""
-    if one.value < 0:
-        return 0
-    return one.value if one.name in ("sendmmsg", "recvmmsg") else 1
 
 
 def _timed_out(one: Ended, timer: float) -> bool:
