@@ -127,6 +127,16 @@ def test_page_faults_are_taken_from_code_whose_stacks_do_not_show_the_kernel():
     assert parts(its) == pytest.approx({"loop": 2, "sends": 3, "computes": 3, "fresh-memory": 2})
 
 
+def test_page_faults_of_a_copy_are_of_the_copy():
+    """Bytes that grow are copied to new memory each time."""
+    its = seen(
+        watched(thread(faults=1000)),
+        sampled={1: sampled(("sends", 50), ("copies", 50), sees="calls")},
+        fault_s=2e-4,
+    )
+    assert parts(its) == pytest.approx({"loop": 2, "sends": 3, "copies": 5})
+
+
 FUTEX = Waited("futex", False, 160, {2: 160})
 SLEEPER = watched(thread(2, 0.01), Waited("clock_nanosleep", True, 198))
 

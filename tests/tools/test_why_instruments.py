@@ -165,6 +165,11 @@ ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
         ([("task_step", "/usr/lib/_asyncio.so"), ("_PyEval_EvalFrame", PYTHON)], "event-loop"),
         ([("call_soon", ASYNCIO), ("main", "/home/sender.py"), ("run", ASYNCIO)], "event-loop"),
         ([("main", "/home/sender.py"), ("run", ASYNCIO)], "computes"),
+        # What a program in Python calls its functions tells nothing: all of one that is traced
+        # (sys.settrace) is slow, also that which sends.
+        ([("trace", "/home/sender.py"), ("send", "/home/sender.py")], "computes"),
+        ([("send", "/home/sender.py"), ("main", "/home/sender.py")], "computes"),
+        ([("sock_sendto", "socketmodule.c"), ("send", "/home/sender.py")], "sends"),
         ([("JSArray::SetLength", "/usr/bin/node"),
           ("processImmediate node:internal/timers:466:9", "/tmp/perf-2.map")], "event-loop"),
         ([("[unknown]", "/tmp/perf-26033.map")], "computes"),

@@ -31,8 +31,8 @@ _SENDS, _LASTS = 0.05, 0.5
 _SPINS, _ALL = 0.1, 0.8
 #: Of what the loop needs, the part that is enough to know it from looks.
 _MOSTLY = 0.5
-#: What new pages are for, and the kinds of code that touches them.
-_FAULT, _TOUCH = Told("fresh-memory", "page faults"), (OWN, "copies")
+#: What new pages are for, where they are touched by code that is for nothing else.
+_FAULT = Told("fresh-memory", "page faults")
 #: Calls that start programs and threads, and how many there are for a packet where that goes on.
 _STARTERS, _OFTEN = ("clone", "clone3", "fork", "vfork"), 0.01
 #: Languages in which one thread runs at a time, and the others wait for that.
@@ -237,16 +237,14 @@ class _Teller:
             return told
         faults = min(thread.faults * self._seen.fault_s, thread.system_s) / (thread.cpu_s or 1.0)
         if told and its.sees:  # page faults are in code that touches memory
-            touches = sum(share for one, share in told if one.kind in _TOUCH and not one.call)
-            faults = min(faults, touches)
-            left = 1 - faults / touches if touches else 1.0
-            its_own = [(one, share * left if one.kind in _TOUCH and not one.call else share)
-                       for one, share in told]  # fmt: skip
-            return [*its_own, (_FAULT, faults)]
-        kernel = thread.system_s / thread.cpu_s if thread.cpu_s else 0.0
-        faults = min(faults, kernel)
-        own = [(one, (1 - kernel) * share) for one, share in told] or [(Told(OWN, ""), 1 - kernel)]
-        return [*own, (_FAULT, faults), *self._kernel(thread, kernel - faults)]
+            touch_s = sum(share for one, share in told if one.kind == OWN)
+            faults = min(faults, touch_s)
+            left = 1 - faults / (touch_s or 1.0)
+            told = [(one, share * left if one.kind == OWN else share) for one, share in told]
+            return [*told, (_FAULT, faults)]
+        kernel = thread.system_s / (thread.cpu_s or 1.0)
+        told = [(one, share * (1 - kernel)) for one, share in told or [(Told(OWN, ""), 1.0)]]
+        return [*told, (_FAULT, faults), *self._kernel(thread, kernel - faults)]
 
     def _kernel(self, thread: Thread, share: float) -> Iterator[tuple[Told, float]]:
         """Divide a share that the kernel has among calls: what they leave is of those that send.

@@ -126,11 +126,7 @@ def told(frames: Sequence[Frame]) -> Told:
 
 
 def _kind(frames: Sequence[Frame], call: str) -> str:
-    names = [symbol if symbol != _UNKNOWN else library for symbol, library in frames]
-    names = [
-        f"{name} {library}" if "ld-" in library else name
-        for name, (_, library) in zip(names, frames, strict=True)
-    ]
+    names = [_name(symbol, library) for symbol, library in frames]
     every = [_matching(name, "anywhere") for name in names]
     if "looks-up" in every:
         return "looks-up"
@@ -156,6 +152,14 @@ def _kind(frames: Sequence[Frame], call: str) -> str:
     if call:
         return CALLS.get(call, OTHER)
     return weak or OWN
+
+
+def _name(symbol: str, library: str) -> str:
+    """Return what tells of a frame: not what a program in Python calls its own functions."""
+    if library.endswith(".py") and _is_own(symbol, library):
+        return ""
+    name = symbol if symbol != _UNKNOWN else library
+    return f"{name} {library}" if "ld-" in library else name
 
 
 def _where(frames: Sequence[Frame], kind: str, call: str) -> str:
