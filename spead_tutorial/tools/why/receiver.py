@@ -19,7 +19,7 @@ from spead_tutorial.measure.programs import Done, program_path
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import calls, profilers
-from spead_tutorial.tools.why.facts import Calls, Fates, Loop, Receiving, Seen, Way
+from spead_tutorial.tools.why.facts import Calls, Fates, Loop, Receiving, Run, Seen, Way
 from spead_tutorial.tools.why.looks import Follower, between, family, threads
 from spead_tutorial.tools.why.loops import MERGED
 from spead_tutorial.tools.why.places import InLab
@@ -74,18 +74,24 @@ def watch(
         traced = _calls(argv, spot, rate, Path(folder)) if trace else None
         say(f"Watching {program.name}: what its threads do")
         with Receiver(argv, spot) as program:
-            seen, profile = _watched(program, rate, seconds, found, Path(folder))
+            run, its, language, profile = _watched(program, rate, seconds, found, Path(folder))
             sampled, unseen = profile.read()
     say("Running a bare reader")
-    assert seen.receiving is not None
-    words, loops = _readers(spot, rate, traced, seen.receiving)
-    lost = _lost_by_bare(spot, found.lossy.rate, words, seen.receiving)
-    return dataclasses.replace(
-        seen,
-        receiving=dataclasses.replace(seen.receiving, bare_lost=lost),
+    words, loops = _readers(spot, rate, traced, its)
+    return Seen(
+        program=program.name,
+        language=language,
+        place=spot.text,
+        mtu=spot.mtu(),
+        cores=len(os.sched_getaffinity(0)),
+        run=run,
         calls=traced,
-        sampled=sampled,
         loops=loops,
+        sampled=sampled,
+        fault_s=fault_s(),
+        receiving=dataclasses.replace(
+            its, bare_lost=_lost_by_bare(spot, its.fates.rate, words, its)
+        ),
         unseen=(*[_NO_READS] * (traced is None), *unseen),
     )
 
@@ -247,7 +253,8 @@ def _calls(argv: Sequence[str], spot: InLab, rate: float, folder: Path) -> Calls
 
 def _watched(
     program: Receiver, rate: float, seconds: float, found: _Found, folder: Path
-) -> tuple[Seen, Profile]:
+) -> tuple[Run, Receiving, str, Profile]:
+    """Return what its threads do, what became of packets, what it is written in, and a profile."""
     lab, size = program.lab, _packet_bytes(program.lab)
     pid = program.listening()
     its = sockets(family(pid), lab.port)
@@ -267,26 +274,10 @@ def _watched(
             time.sleep(_PROFILE_S)
         language = profilers.language(pids[-1])
     program.end(_END_S)
-    fates = sent[0]
-    packets = max(1, round(arrived.packets - arrived.no_room * fates.per_message))
-    receiving = Receiving(
-        fates=found.lossy or fates,
-        packet_bytes=size,
-        bare_lost=0.0,
-        held=found.held or None,
-        sockets=its,
-        told=_told(program.output.lines()),
-    )
-    return Seen(
-        program=program.name,
-        language=language,
-        place=program.spot.text,
-        mtu=lab.mtu,
-        cores=len(os.sched_getaffinity(0)),
-        run=dataclasses.replace(run, messages=packets, payload_bytes=packets * size),
-        fault_s=fault_s(),
-        receiving=receiving,
-    ), profile
+    packets = max(1, round(arrived.packets - arrived.no_room * sent[0].per_message))
+    run = dataclasses.replace(run, messages=packets, payload_bytes=packets * size)
+    told, fates = _told(program.output.lines()), found.lossy or sent[0]
+    return run, Receiving(fates, size, 0.0, found.held or None, its, told), language, profile
 
 
 def _told(lines: Sequence[str]) -> dict[str, int]:

@@ -4,6 +4,7 @@
 import dataclasses
 import functools
 import importlib.resources
+import itertools
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -178,66 +179,63 @@ def _where(frames: Sequence[Frame], kind: str, call: str) -> str:
     return "code made while it runs" if _MADE.search(library) else library
 
 
-# ---- perf ----
+# ---- What profilers wrote ----
 
+#: A sample: the numbers of its thread and process, the thread's name, its stack, and how often.
+_Sample = tuple[int, int, str, list[Frame], int]
 _HEAD = re.compile(r"^\s*(.*?)\s+(\d+)/(\d+)\s*:?\s*$")
 _FRAME = re.compile(r"^\s+[0-9a-f]+ (.*) \(([^()]*(?:\([^()]*\))?)\)$")
 _MOST_LINES, _MOST_FRAMES = 1_000_000, 127
+_THREAD = re.compile(r"^thread \((?:0x)?(\w+)\)(?:: (.*))?$")
+_LINE = re.compile(r"^(?P<symbol>.*) \((?P<file>.*?)(?::\d+)?\)$")
 
 
 def of_perf(lines: Iterable[str]) -> dict[int, Sampled]:
     """Count the samples of each thread that ``perf script`` wrote."""
+    samples = list(_of_perf(itertools.islice(lines, _MOST_LINES)))
+    has_kernel = any(_KERNEL in library for *_, frames, _ in samples for _, library in frames)
+    return _counted(samples, "all" if has_kernel else "")
+
+
+def of_py_spy(lines: Iterable[str]) -> dict[int, Sampled]:
+    """Count the samples of each thread that py-spy wrote, which end where the kernel is entered."""
+    return _counted(_of_py_spy(lines), "calls")
+
+
+def _counted(samples: Iterable[_Sample], sees: str) -> dict[int, Sampled]:
     counts: dict[int, Counter[Told]] = defaultdict(Counter)
     names: dict[int, tuple[str, int]] = {}
-    sees = ""
-    for tid, pid, name, frames in _samples(lines):
+    for tid, pid, name, frames, n in samples:
         names[tid] = name, pid
-        sees = sees or "all" * any(_KERNEL in library for _, library in frames)
         one = told(frames)
         if (group := _matching(name, "threads")) is not None:
             one = dataclasses.replace(one, kind=group)
-        counts[tid][one] += 1
+        counts[tid][one] += n
     return {tid: Sampled(*names[tid], tuple(found.items()), sees) for tid, found in counts.items()}
 
 
-def _samples(lines: Iterable[str]) -> Iterator[tuple[int, int, str, list[Frame]]]:
+def _of_perf(lines: Iterable[str]) -> Iterator[_Sample]:
     tid, pid, name, frames = 0, 0, "", list[Frame]()
-    for number, line in enumerate(lines):
-        if number > _MOST_LINES:
-            break
+    for line in lines:
         if (frame := _FRAME.match(line)) is not None:
             if len(frames) < _MOST_FRAMES:
                 frames.append((_MARKS.sub("", frame[1].partition("+0x")[0]), frame[2]))
         elif (head := _HEAD.match(line)) is not None:
             if frames:
-                yield tid, pid, name, frames
+                yield tid, pid, name, frames, 1
             tid, pid, name, frames = int(head[3]), int(head[2]), head[1], []
     if frames:
-        yield tid, pid, name, frames
+        yield tid, pid, name, frames, 1
 
 
-# ---- py-spy ----
-
-_THREAD = re.compile(r"^thread \((?:0x)?(\w+)\)(?:: (.*))?$")
-_LINE = re.compile(r"^(?P<symbol>.*) \((?P<file>.*?)(?::(?P<line>\d+))?\)$")
-
-
-def of_py_spy(lines: Iterable[str]) -> dict[int, Sampled]:
-    """Count the samples of each thread that py-spy wrote, which end where the kernel is entered."""
-    counts: dict[int, Counter[Told]] = defaultdict(Counter)
-    names: dict[int, str] = {}
+def _of_py_spy(lines: Iterable[str]) -> Iterator[_Sample]:
     for line in lines:
         stack, _, count = line.rpartition(" ")
-        first, *rest = stack.split(";")
+        first, *words = stack.split(";")
         thread = _THREAD.match(first)
-        if thread is None or not count.isdigit():
-            continue
-        tid = int(thread[1], 10) if thread[1].isdigit() else int(thread[1], 16)
-        names[tid] = thread[2] or ""
-        counts[tid][told([_python(word) for word in reversed(rest)])] += int(count)
-    return {
-        tid: Sampled(names[tid], 0, tuple(found.items()), "calls") for tid, found in counts.items()
-    }
+        if thread is not None and count.isdigit():
+            tid = int(thread[1], 10 if thread[1].isdigit() else 16)
+            yield tid, 0, thread[2] or "", [_python(word) for word in reversed(words)], int(count)
 
 
 def _python(word: str) -> Frame:
