@@ -279,7 +279,7 @@ class _Teller:
     def _waited(self, line: Watched, wait: Waited, seconds: float) -> Iterator[Part]:
         """Divide a wait by what ends it: a time, or what another thread does."""
         if wait.call == MUTEX:
-            yield Part(LOCK, self._owner(wait), seconds)
+            yield Part(LOCK, self._holder(line, wait)[0] or wait.call, seconds)
             return
         kind = WAITS.get(wait.call, OTHER)
         if kind == IDLE or (kind in (READS, LOOP) and self.main == READS and not wait.timed):
@@ -315,26 +315,23 @@ class _Teller:
         is_for_started = self._starts and kind in (LOCK, INPUT)
         yield Part(STARTS if is_for_started else kind, wait.call, seconds)
 
-    def _owner(self, wait: Waited) -> str:
-        """Name who has a mutex that is waited for: who mostly runs, or sleeps, meanwhile."""
-        others = Counter(wait.running) | Counter(wait.asleep)
-        owner = next((self._watched.get(tid) for tid, _ in others.most_common(1)), None)
-        return owner.thread.name if owner else wait.call
-
     def _holder(self, line: Watched, wait: Waited) -> tuple[str, float]:
-        """Return who runs, or sleeps, while a thread waits and not otherwise, and how often."""
+        """Return who runs, or sleeps, while a thread waits and not otherwise, and how often.
+
+        A mutex is had by whoever does so mostly; the one lock of a language by who runs.
+        """
+        has_one_lock = self._seen.language in _ONE_LOCK
         looks = [*line.waits, line.runs]
         same = [its for its in looks if its.call == wait.call]
         others = [its for its in looks if its.call != wait.call]
+        if has_one_lock or wait.call == MUTEX:
+            others = []
         waited, without = (max(1, sum(its.seen for its in one)) for one in (same, others))
         found = ("", 0.0)
         for tid, one in self._watched.items():
-            for does in ("running", "asleep"):
+            for does in ("running",) if has_one_lock else ("running", "asleep"):
                 share = sum(getattr(its, does).get(tid, 0) for its in same) / waited
-                if self._seen.language not in _ONE_LOCK:
-                    share -= sum(getattr(its, does).get(tid, 0) for its in others) / without
-                elif does == "asleep":
-                    continue
+                share -= sum(getattr(its, does).get(tid, 0) for its in others) / without
                 found = max(found, (one.thread.name, share), key=lambda held: held[1])
         return found
 

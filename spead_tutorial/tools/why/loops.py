@@ -74,28 +74,28 @@ def otherwise(way: Way, packets: Packets, largest: int) -> dict[str, Way]:
     return found
 
 
-def measured(lab: Lab, ways: Mapping[str, Way]) -> tuple[Loop, ...] | str:
-    """Run the bare loop in some ways, in rounds, or say why that cannot be."""
+def measured(lab: Lab, ways: Mapping[str, Way]) -> tuple[Loop, ...]:
+    """Run the bare loop in some ways, in rounds; a `ProgramError` says why that cannot be."""
     heaps: dict[str, int] = {}
     found: dict[str, list[float]] = {changed: [] for changed in ways}
+
+    def packet_s(changed: str, n_heaps: int) -> float:
+        return _packet_s(lab, ways[changed], n_heaps, fill=changed == BEST)
+
     for changed, way in ways.items():
         try:
-            each_s = _packet_s(
-                lab, way, max(1, _FIRST_PACKETS // _in_heap(way)), fill=changed == BEST
-            )
+            each_s = packet_s(changed, max(1, _FIRST_PACKETS // _in_heap(way)))
             heaps[changed] = max(1, round(EACH_S / each_s / _in_heap(way)))
-        except ProgramError as error:  # what the device or the kernel does not know is no way
+        except ProgramError:  # what the device or the kernel does not know is no way
             if not changed:
-                return f"There is no bare loop beside it: {error}."
+                raise
     end = time.monotonic() + _PATIENCE_S
     for number in range(ROUNDS):
         if number >= _NEEDED and time.monotonic() > end:  # others use this machine, too
             break
         for changed in list(heaps)[:: -1 if number % 2 else 1]:
             with contextlib.suppress(ProgramError):
-                found[changed].append(
-                    _packet_s(lab, ways[changed], heaps[changed], fill=changed == BEST)
-                )
+                found[changed].append(packet_s(changed, heaps[changed]))
     return tuple(Loop(one, ways[one], tuple(its)) for one, its in found.items() if its)
 
 

@@ -94,9 +94,11 @@ class Spot:
     popen: Any = subprocess.Popen  # what starts a program there
     socket: Any = socket.socket  # and what makes a socket
 
-    def __init__(self, device: str, text: str = "") -> None:
+    def __init__(self, device: str, mtu: int | None = None, text: str = "") -> None:
         self.device = device
-        self.text = text or f"{device}, MTU {self.mtu()}, which others may use, too"
+        #: The largest packet that the device takes, in bytes.
+        self.mtu = mtu or int(Path("/sys/class/net", device, "mtu").read_text())
+        self.text = text or f"{device}, MTU {self.mtu}, which others may use, too"
 
     @property
     def environment(self) -> dict[str, str]:
@@ -108,10 +110,6 @@ class Spot:
     def counters(self) -> Counters:
         """Read the counters of the device."""
         return _counted(Path("/proc/net/dev").read_text())[self.device]
-
-    def mtu(self) -> int:
-        """Return the largest packet that the device takes, in bytes."""
-        return int(Path("/sys/class/net", self.device, "mtu").read_text())
 
     def capture(self) -> Capture | str:
         """Begin to note packets, or say why that cannot be."""
@@ -126,13 +124,10 @@ class InLab(Spot):
     def __init__(self, lab: Lab) -> None:
         self.lab, self.popen, self.socket = lab, lab.popen, lab.socket
         self.destination = lab.address, lab.port
-        super().__init__(lab.device, f"a lab's device ({lab.kind}), MTU {lab.mtu}")
+        super().__init__(lab.device, lab.mtu, f"a lab's device ({lab.kind}), MTU {lab.mtu}")
 
     def counters(self) -> Counters:
         return self.lab.counters()
-
-    def mtu(self) -> int:
-        return self.lab.mtu
 
 
 class AtProcess(Spot):
@@ -141,42 +136,38 @@ class AtProcess(Spot):
     def __init__(self, pid: int) -> None:
         """Take the device that sends most while the process has a socket."""
         self.pid = pid
-        try:
-            before = self._all()
-        except OSError:
-            raise click.ClickException(f"this user may see no process {pid}") from None
-        has_socket = False
+        before, has_socket = self._all(), False
         for _ in range(_LOOKS):  # one may be opened for each packet
             has_socket = has_socket or self.has_socket()
             time.sleep(_FIND_S / _LOOKS)
-        try:
-            there = self._all()
-        except OSError:
-            raise click.ClickException(f"process {pid} has ended") from None
         if not has_socket:
             raise click.ClickException(f"process {pid} sends nothing: it has no socket")
+        there = self._all()
         grown = {name: now - before.get(name, now) for name, now in there.items()}
         if not any(one.tx_packets for one in grown.values()):
             taken = {name: one for name, one in grown.items() if one.rx_dropped}
             grown |= {name: dataclasses.replace(one, kind="ifb") for name, one in taken.items()}
         device = max(grown, key=lambda name: grown[name].bytes)
         self._last = dataclasses.replace(there[device], kind=grown[device].kind)
-        super().__init__(device, f"{device}, which has sent most where process {pid} is")
+        self._is_here = False  # in the network that this process is in, as far as that is known
+        with contextlib.suppress(OSError):
+            self._is_here = os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
+        mtu = None if self._is_here else 65536 if device == "lo" else 1500
+        super().__init__(device, mtu, f"{device}, which has sent most where process {pid} is")
 
     def _all(self) -> dict[str, Counters]:
-        return _counted(Path(f"/proc/{self.pid}/net/dev").read_text())
+        try:
+            return _counted(Path(f"/proc/{self.pid}/net/dev").read_text())
+        except OSError:
+            raise click.ClickException(
+                f"process {self.pid} has ended, or this user may not see it"
+            ) from None
 
     def counters(self) -> Counters:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(click.ClickException):  # it has ended
             there = self._all()[self.device]
             self._last = dataclasses.replace(there, kind=self._last.kind)
         return self._last
-
-    def mtu(self) -> int:
-        if self._is_here():
-            with contextlib.suppress(OSError):
-                return super().mtu()
-        return 65536 if self.device == "lo" else 1500
 
     def has_socket(self) -> bool:
         """Whether the process, or one below it, has a socket; true where that is not to be seen."""
@@ -190,15 +181,8 @@ class AtProcess(Spot):
                 return True
         return False
 
-    def _is_here(self) -> bool:
-        """Whether the process is in the network that this one is in."""
-        theirs, ours = f"/proc/{self.pid}/ns/net", "/proc/self/ns/net"
-        with contextlib.suppress(OSError):
-            return os.stat(theirs).st_ino == os.stat(ours).st_ino
-        return False
-
     def capture(self) -> Capture | str:
-        if self._is_here():
+        if self._is_here:
             return super().capture()
         return (
             "The packets were not seen, as the process is in another network than this one: run it"

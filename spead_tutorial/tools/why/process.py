@@ -65,12 +65,6 @@ class Output:
         return [line.strip() for line in said if line.strip()]
 
 
-def name_of(argv: Sequence[str]) -> str:
-    """Return what a program is called: the script's name, where an interpreter runs one."""
-    scripts = [Path(word).name for word in argv if word.endswith((".py", ".sh"))]
-    return scripts[0] if scripts else Path(argv[0]).name
-
-
 def end(process: Any, patience_s: float = 1.0) -> None:
     """End a program and all that it started: as Ctrl-C does, then as ``kill``, then for good."""
     if process.poll() is not None:
@@ -103,7 +97,8 @@ class Program:
         self, argv: Sequence[str], popen: Any, environment: Mapping[str, str], name: str = ""
     ) -> None:
         self.argv, self._popen, self._environment = tuple(argv), popen, environment
-        self.name = name or name_of(argv)
+        scripts = [word for word in argv if word.endswith((".py", ".sh"))]
+        self.name = name or Path([*scripts, *argv][0]).name
         self.output = Output()
         self._process: Any = None
         self.pids = list[int]()  # of all that ran

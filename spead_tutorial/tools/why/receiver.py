@@ -82,7 +82,7 @@ def watch(
         program=program.name,
         language=language,
         place=spot.text,
-        mtu=spot.mtu(),
+        mtu=spot.mtu,
         cores=len(os.sched_getaffinity(0)),
         run=run,
         calls=traced,

@@ -9,12 +9,12 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import click
 import msgspec
 
 from spead_tutorial.lab import Counters, Lab, LabError
+from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why import loops, profilers
 from spead_tutorial.tools.why.calls import parse_calls
@@ -37,12 +37,12 @@ _START_S, _POLL_S, _MEET_S = 20.0, 0.005, 0.05
 _LEFTOVERS_S, _STRAYS = 0.1, 8
 #: The largest packets that networks take: loopback's are none's.
 _NETWORKS = 9216
+_UNASKED = "Its calls were not looked at (--no-strace)."
 _TOO_SHORT = (
     "What its time went into was not seen, as it was over too soon: have it send for a second or"
     " more."
 )
 _CONTAINERS = ("docker", "podman", "nerdctl", "lxc", "kubectl")
-_Found = TypeVar("_Found")
 Say = Callable[[str], None]
 
 
@@ -57,22 +57,25 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
         say(f"Watching {program.name}: its packets and its code")
         longer = 1 + 2 * run.crowded  # where others have the cores for most of the time
         packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S) * longer)
-        calls: Calls | str = "Its calls were not looked at (--no-strace)."
+        calls = None
         if trace:
             say(f"Watching {program.name}: its calls")
             calls = program.traced(folder, min(seconds, _TRACED_S))
         program.end()
-        sampled, unseen = profile.read()
+        sampled, unsampled = profile.read()
         sampled = sampled and {  # py-spy has other names
             tid: msgspec.structs.replace(its, name=program.names.get(tid, its.name))
             for tid, its in sampled.items()
         }
-    mtu = min(spot.mtu(), _NETWORKS) if spot.device == "lo" else spot.mtu()
-    looped: tuple[Loop, ...] | str = ()
-    if not isinstance(packets, str):
+    unseen = [*program.unseen, *[_UNASKED] * (not trace), *[_TOO_SHORT] * (not run.threads)]
+    mtu = min(spot.mtu, _NETWORKS) if spot.device == "lo" else spot.mtu
+    looped: tuple[Loop, ...] = ()
+    if packets is not None:
         say("Running a bare loop")
-        looped = _looped(spot, packets, _seen(calls), mtu)
-    blind = [calls, packets, looped, *[_TOO_SHORT] * (not run.threads)]
+        try:
+            looped = _looped(spot, packets, calls, mtu)
+        except (LabError, ProgramError) as error:
+            unseen.append(f"There is no bare loop beside it: {error}.")
     return Seen(
         program=program.name,
         language=language,
@@ -80,18 +83,13 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
         mtu=mtu,
         cores=len(os.sched_getaffinity(0)),
         run=run,
-        packets=_seen(packets),
-        calls=_seen(calls),
-        loops=_seen(looped) or (),
+        packets=packets,
+        calls=calls,
+        loops=looped,
         sampled=sampled,
         fault_s=fault_s(),
-        unseen=(*(one for one in blind if isinstance(one, str)), *unseen),
+        unseen=(*unseen, *unsampled),
     )
-
-
-def _seen(found: _Found | str) -> _Found | None:
-    """Return what was seen; None for what says why nothing was."""
-    return None if isinstance(found, str) else found
 
 
 def fault_s() -> float:
@@ -105,15 +103,13 @@ def fault_s() -> float:
         return (time.thread_time() - begun) / pages
 
 
-def _looped(spot: Spot, packets: Packets, calls: Calls | None, mtu: int) -> tuple[Loop, ...] | str:
+def _looped(spot: Spot, packets: Packets, calls: Calls | None, mtu: int) -> tuple[Loop, ...]:
     way = loops.way_of(packets, calls)
     ways = {"": way} | loops.otherwise(way, packets, mtu - IP_UDP_HEADERS)
     lab = spot.lab if isinstance(spot, InLab) else None
-    try:  # where else it sends to is for its own packets
-        with contextlib.nullcontext(lab) if lab else Lab(mtu=max(1280, mtu)) as lab:
-            return loops.measured(lab, ways)
-    except LabError as error:
-        return f"There is no bare loop beside it: {error}."
+    # Where else it sends to is for its own packets.
+    with contextlib.nullcontext(lab) if lab else Lab(mtu=max(1280, mtu)) as lab:
+        return loops.measured(lab, ways)
 
 
 class Sender(Program):
@@ -125,6 +121,7 @@ class Sender(Program):
         name = f"process {self._runs}" if self._runs else ""
         super().__init__(argv, spot.popen, spot.environment, name)
         self.names = dict[int, str]()  # of threads
+        self.unseen = list[str]()  # what could not be seen, and how to get it
         self.busiest = self._runs or 0
 
     @property
@@ -172,7 +169,7 @@ class Sender(Program):
             run = whole_of(sent, time.monotonic() - begun)
         return run
 
-    def looked_into(self, folder: Path, seconds: float) -> tuple[Packets | str, Profile]:
+    def looked_into(self, folder: Path, seconds: float) -> tuple[Packets | None, Profile]:
         """Look at its packets, and meanwhile where its code is: again if it ended too soon."""
         with contextlib.ExitStack() as stack:
             for is_last in (bool(self._runs), True):
@@ -188,20 +185,24 @@ class Sender(Program):
                     lasted = self._meet_until(time.monotonic() + seconds)
                 if lasted or is_last:
                     break
-            return capture if isinstance(capture, str) else self._packets(capture), profile
+            return self._packets(capture), profile
 
-    def _packets(self, capture: Capture) -> Packets | str:
-        found = capture.packets()
-        wrong = ""
+    def _packets(self, capture: Capture | str) -> Packets | None:
+        if isinstance(capture, str):
+            self.unseen.append(capture)
+            return None
+        found, wrong = capture.packets(), ""
         if found is None and not capture.is_empty():
             wrong = "sent something, but no UDP, which is what this is about"
         elif found is not None and not found.payload_bytes:
             wrong = "sends empty datagrams, which carry no data"
         if wrong:
             raise click.ClickException(f"{self.name} {wrong}")
-        return found or (
-            "The packets were not seen: this kernel does not show merged ones (before 6.2)."
-        )
+        if found is None:
+            self.unseen.append(
+                "The packets were not seen: this kernel does not show merged ones (before 6.2)."
+            )
+        return found
 
     def _meet_until(self, until: float) -> bool:
         """Look what its threads are called, and whether it has not ended before some time."""
@@ -216,19 +217,24 @@ class Sender(Program):
         time.sleep(_MEET_S)
         return [pid for pid in family(self.pid) if pid in found]
 
-    def traced(self, folder: Path, seconds: float) -> Calls | str:
+    def traced(self, folder: Path, seconds: float) -> Calls | None:
         """Have strace look at it, or at another run of it where it may not be attached to."""
+        found, why = None, ""
         if self._runs or (not self.has_ended() and profilers.may_attach()):
-            found = self._traced(folder / "attached", seconds, self._lasting())
-            if self._runs or not isinstance(found, str):
-                return found
-        return self._traced(folder / "started", seconds, [])
+            found, why = self._traced(folder / "attached", seconds, self._lasting())
+        if found is None and not self._runs:
+            found, why = self._traced(folder / "started", seconds, [])
+        self.unseen += [f"Its calls were not seen{why}"] * (found is None)
+        return found
 
-    def _traced(self, folder: Path, seconds: float, pids: Sequence[int]) -> Calls | str:
+    def _traced(
+        self, folder: Path, seconds: float, pids: Sequence[int]
+    ) -> tuple[Calls | None, str]:
+        """Return its calls, and else why there are none."""
         folder.mkdir()
         under = profilers.strace(folder, pids)
         if under is None:
-            return "Its calls were not seen, as there is no strace: apt install strace."
+            return None, ", as there is no strace: apt install strace."
         with contextlib.ExitStack() as stack:
             tracer: Program = self
             if pids:
@@ -238,10 +244,9 @@ class Sender(Program):
                 self._until_it_sends(self._started(under), seconds)
             self._meet_until(time.monotonic() + seconds)
             tracer.end()
-            said = tracer.output.lines()
+            said = [line for line in tracer.output.lines()[:1] if "strace" in line]
         found = parse_calls(profilers.strace_lines(folder), self.names)
-        why = f" ({said[0]})" if said and "strace" in said[0] else ""
-        return found or f"Its calls were not seen: strace saw none that sends{why}."
+        return found, ": " + "; ".join(["strace saw none that sends", *said]) + "."
 
     # ---- What goes wrong ----
 
