@@ -49,7 +49,7 @@ from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, program
 from spead_tutorial.measure.records import OURS, Received, Sample
 from spead_tutorial.measure.running import Listening, Running
-from spead_tutorial.tools.why.sockets import copied
+from spead_tutorial.tools.why.looks import copied
 
 #: Programs that do nothing but receive, of ours, the peer's and the bare loop: heaps one by one,
 #: and in chunks; and one that receives what is lost on purpose.

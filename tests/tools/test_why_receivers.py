@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from spead_tutorial.lab import Counters
-from spead_tutorial.tools.why import calls, looks, sockets
+from spead_tutorial.tools.why import calls, looks
 from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why.facts import (
     Call,
@@ -256,7 +256,7 @@ def test_a_socket_is_asked_for_its_buffer_and_its_merging():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         room = sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        (found,) = sockets.sockets([os.getpid()], sock.getsockname()[1])
+        (found,) = looks.sockets([os.getpid()], sock.getsockname()[1])
         assert (found.inode, found.buffer) == (os.fstat(sock.fileno()).st_ino, room)
         assert found.merges is False
 

@@ -179,11 +179,7 @@ class _Teller:
             tid: sum(n for one, n in its.told if one.kind == self.main)
             for tid, its in self._sampled.items()
         }
-        if any(found.values()) or not by_calls:
-            return {tid: n for tid, n in found.items() if n}
-        names = Counter({one.name: one.messages for one in self._callers})
-        return {tid: names[one.thread.name] for tid, one in self._watched.items()
-                if names[one.thread.name]}  # fmt: skip
+        return {tid: n for tid, n in found.items() if n}
 
     def samples(self, lines: list[Watched]) -> int:
         seen = sum(self._its(line).total for line in lines)

@@ -20,12 +20,11 @@ from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
 from spead_tutorial.tools.why import calls, profilers
 from spead_tutorial.tools.why.facts import Calls, Fates, Loop, Receiving, Run, Seen, Way
-from spead_tutorial.tools.why.looks import Follower, between, family, threads
+from spead_tutorial.tools.why.looks import Follower, between, bound, family, sockets, threads
 from spead_tutorial.tools.why.loops import MERGED
 from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.process import SAY_WHERE, Program
 from spead_tutorial.tools.why.profilers import Profile
-from spead_tutorial.tools.why.sockets import bound, sockets
 from spead_tutorial.tools.why.watching import fault_s
 
 #: Bytes in a heap, and in a packet where the MTU has room for it.
@@ -126,12 +125,6 @@ class Receiver(Program):
                 )
             time.sleep(_LOOK_S)
 
-    def settle(self) -> None:
-        """Wait until it has read what has come, and has closed its socket if that was the end."""
-        until = time.monotonic() + _SETTLE_S
-        while time.monotonic() < until and bound(self.pid, self.lab.port):
-            time.sleep(_LOOK_S)
-
     @contextlib.contextmanager
     def sent_to(self, rate: float, seconds: float, *more: str) -> Iterator[list[Fates]]:
         """Send to it at a rate, during a block and to the end; the fates are known then."""
@@ -221,7 +214,7 @@ def _tried(program: Receiver, rate: float, *more: str) -> _Tried:
         time.sleep(_RUN_S / 2)
         latest = threads(family(pid))
     done = between(before, latest | threads(family(pid)))
-    program.settle()
+    time.sleep(_SETTLE_S)
     return _Tried(sent[0], sum(one.cpu_s for one in done.values()))
 
 
