@@ -115,12 +115,13 @@ Doing = dict[int, Blocked | None]
 _FILE = importlib.resources.files(__package__).joinpath("syscalls.toml")
 _NUMBERS = tomllib.loads(_FILE.read_text()).get(platform.machine(), "")
 _HERE = {int(number): name for name, _, number in (one.partition("=") for one in _NUMBERS.split())}
-#: Which argument says until when: an address, of which nothing is none, or milliseconds.
-_UNTIL = {"futex": 3, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_pwait2": 3}
+#: Which argument says until when, by an address or in milliseconds, and what is said for ever.
+_UNTIL = {"futex": 3, "poll": 2, "ppoll": 2, "select": 4, "pselect6": 4, "epoll_wait": 3,
+          "epoll_pwait": 3, "epoll_pwait2": 3}  # fmt: skip
+_FOR_EVER = (0, 0xFFFFFFFF, 0xFFFFFFFFFFFFFFFF)
 #: How futex waits for a mutex, without a time: by commands for mutexes alone, or by those for all
 #: where the value is 2, which a mutex of glibc, Go or Rust has while others want it.
 _COMMAND, _LOCK, _WAIT, _WANTED = 0x7F, (6, 13), (0, 9), 2
-_MILLISECONDS = {"poll": 2, "epoll_wait": 3, "epoll_pwait": 3}
 
 
 def doing(text: str, numbers: Mapping[int, str] = _HERE) -> Blocked | None:
@@ -135,9 +136,7 @@ def doing(text: str, numbers: Mapping[int, str] = _HERE) -> Blocked | None:
         if name == "futex" and _is_mutex(*arguments[1:4]):
             return Blocked(MUTEX, timed=False)
         if name in _UNTIL:
-            timed = arguments[_UNTIL[name]] != 0
-        elif name in _MILLISECONDS:
-            timed = not arguments[_MILLISECONDS[name]] & 0x80000000  # less than nothing: for ever
+            timed = arguments[_UNTIL[name]] not in _FOR_EVER
     return Blocked(name, timed)
 
 

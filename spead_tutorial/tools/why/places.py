@@ -193,8 +193,5 @@ class AtProcess(Spot):
 def _counted(table: str) -> dict[str, Counters]:
     """Return the counters of all devices."""
     names = [line.partition(":")[0].strip() for line in table.splitlines()[2:]]
-    found = {
-        name: Counters.parse(table, name, "loopback" if name == "lo" else "interface")
-        for name in names
-    }
-    return {name: one for name, one in found.items() if one is not None}
+    kinds = {name: "loopback" if name == "lo" else "interface" for name in names}
+    return {name: one for name, kind in kinds.items() if (one := Counters.parse(table, name, kind))}
