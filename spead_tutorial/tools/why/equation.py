@@ -233,9 +233,9 @@ class _Teller:
             return told
         faults = min(thread.faults * self._seen.fault_s, thread.system_s) / (thread.cpu_s or 1.0)
         if told and its.sees:  # page faults are in code that touches memory
-            touch_s = sum(share for one, share in told if one.kind == OWN)
-            faults = min(faults, touch_s)
-            left = 1 - faults / (touch_s or 1.0)
+            touches = sum(share for one, share in told if one.kind == OWN)
+            faults = min(faults, touches)
+            left = 1 - faults / (touches or 1.0)
             told = [(one, share * left if one.kind == OWN else share) for one, share in told]
             return [*told, (_FAULT, faults)]
         kernel = thread.system_s / (thread.cpu_s or 1.0)

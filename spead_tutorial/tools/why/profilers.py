@@ -95,7 +95,7 @@ class Profile:
         """Return the samples of each thread, None where there are none, and what was not seen."""
         found: dict[int, Sampled] = {}
         unseen = list[str]()
-        for path in sorted(self.folder.glob("perf*.data")):
+        for path in self.folder.glob("perf-*.data"):
             found |= stacks.of_perf(_script(path))
         spied = self.folder / "python"
         if self.python is not None and spied.exists():
@@ -124,12 +124,15 @@ def profile(pids: Sequence[int], folder: Path, seconds: float) -> Iterator[Profi
             words = ["--native", "-f", "raw", "-t", "-F", "--full-filenames", "-r", _PYTHON_RATE]
             words += ["-d", str(max(1, round(seconds))), "-o", str(folder / "python")]
             commands.append([py_spy, "record", *words, "-p", str(made.python)])
-    rest = [pid for pid in pids if py_spy is None or pid != made.python]
-    for number, (graph, its) in enumerate(_graphs(rest).items() if perf is not None else ()):
+    rest = {pid for pid in pids if py_spy is None or pid != made.python}
+    pointers = {pid for pid in rest if language(pid) in _BY_POINTERS}
+    for graph, its in ("fp", pointers), (f"dwarf,{_STACK}", rest - pointers):
+        if perf is None or not its:
+            continue
         words = ["-q", "-e", "cpu-clock", "-F", _RATE, "--call-graph", graph]
-        words += ["-o", str(folder / f"perf{number}.data"), "-p", ",".join(map(str, its))]
+        words += ["-o", str(folder / f"perf-{graph}.data"), "-p", ",".join(map(str, its))]
         # A program of its own, which begins when perf looks, and with which perf ends.
-        commands.append([perf or "", "record", *words, "--", "sleep", str(seconds)])
+        commands.append([perf, "record", *words, "--", "sleep", str(seconds)])
     with contextlib.ExitStack() as stack:
         running = list[subprocess.Popen[str]]()
         for words in commands:
@@ -142,14 +145,6 @@ def profile(pids: Sequence[int], folder: Path, seconds: float) -> Iterator[Profi
         for one in running:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 made.said += one.communicate(timeout=_PATIENCE_S)[1]
-
-
-def _graphs(pids: Sequence[int]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for pid in pids:
-        graph = "fp" if language(pid) in _BY_POINTERS else f"dwarf,{_STACK}"
-        found.setdefault(graph, []).append(pid)
-    return found
 
 
 def forget_names(pids: Sequence[int]) -> None:

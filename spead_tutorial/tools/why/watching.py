@@ -53,7 +53,8 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
         program = stack.enter_context(Sender(argv, spot))
         say(f"Watching {program.name}, in about {seconds + _REST_S:.0f} s in all: how fast it is")
         run = program.undisturbed(seconds)
-        language = profilers.language(program.busiest)
+        busiest = max((one.thread for one in run.threads), key=lambda its: its.cpu_s, default=None)
+        language = profilers.language(busiest.pid) if busiest else ""
         say(f"Watching {program.name}: its packets and its code")
         longer = 1 + 2 * run.crowded  # where others have the cores for most of the time
         packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S) * longer)
@@ -122,7 +123,6 @@ class Sender(Program):
         super().__init__(argv, spot.popen, spot.environment, name)
         self.names = dict[int, str]()  # of threads
         self.unseen = list[str]()  # what could not be seen, and how to get it
-        self.busiest = self._runs or 0
 
     @property
     def pid(self) -> int:
@@ -156,11 +156,8 @@ class Sender(Program):
         if not self._until_it_sends(before, seconds):
             self._complain(time.monotonic() - begun, self._to_loopback() - looped)
         self._meet_until(time.monotonic() + min(_WARM_S, seconds / 5))
-        follower = Follower(self.pid, self._spot.counters)
-        run = follower.follow(seconds, self.has_ended)
-        its = [one for scan in follower.scans for one in scan.threads.values()]
-        self.pids += {one.pid for one in its}
-        self.busiest = max(its, key=lambda one: one.cpu_s).pid if its else self.busiest
+        run = Follower(self.pid, self._spot.counters).follow(seconds, self.has_ended)
+        self.pids += {one.thread.pid for one in run.threads}
         if self.has_ended() and not self._runs:
             self._check_end()
         if not run.messages:  # it has sent something at its beginning alone
