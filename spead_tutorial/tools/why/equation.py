@@ -92,7 +92,7 @@ class Account:
 
 def account(seen: Seen) -> Account | None:
     """Divide the time of a packet; None where no threads were seen."""
-    if not seen.run.threads or seen.n_packets <= 0:
+    if not seen.run.threads:
         return None
     teller = _Teller(seen)
     lines = teller.lines()

@@ -217,7 +217,7 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
         yield "bytes in a packet", f"{packets.packet_bytes}, of {seen.largest_packet} that fit{cut}"
     if run.threads:
         faults = sum(one.thread.faults for one in run.threads)
-        yield "page faults for a packet", number(faults / seen.n_packets if seen.n_packets else 0)
+        yield "page faults for a packet", number(faults / seen.n_packets)
 
 
 def _fates(its: Receiving) -> Iterator[tuple[str, str]]:
