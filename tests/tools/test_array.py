@@ -126,7 +126,7 @@ def test_of_what_a_program_prints_the_end_is_kept_and_no_json_but_an_object(monk
     from spead_tutorial.tools.array import agent
 
     words = "sys.stderr.write('x' * 10**6 + ' the end'); sys.stdout.write(sys.argv[1])"
-    worker = mock.MagicMock(plugins={"run": agent.Programs("run")})
+    worker = mock.MagicMock(plugins={agent._PLUGIN: agent.Programs()})
     monkeypatch.setattr(agent, "get_worker", lambda: worker)
     monkeypatch.setattr(agent, "secede", lambda: None)
     monkeypatch.setattr(agent, "program", lambda *argv: argv)
@@ -228,23 +228,6 @@ def test_a_machine_with_too_few_ports_is_one_line():
     assert engine._places(many, [f"10.10.0.{j}" for j in range(256)])[255] == ("10.10.0.255", 8888)
     with pytest.raises(ProgramError, match=r"^10.10.0.1 has too few ports for 256 senders"):
         engine._places(many, ["10.10.0.1"] * 256)
-
-
-def test_a_worker_that_dies_at_the_end_does_not_lose_the_account(monkeypatch):
-    from spead_tutorial.tools.array import engine
-
-    class Client:
-        def scheduler_info(self, n_workers):
-            return {"workers": {}}
-
-        def unregister_worker_plugin(self, name):
-            raise OSError("a worker's connection is closed")
-
-        register_plugin = subscribe_topic = lambda *_, **__: None
-
-    found = Measured(ASKED, [], [], [], [])
-    monkeypatch.setattr(engine.Engine, "_measure", lambda _: found)
-    assert engine.Engine(Client(), ASKED, print).measure() is found
 
 
 def test_without_dask_one_line_says_what_to_install(here, monkeypatch):
@@ -400,7 +383,7 @@ def all_end(processes: list[psutil.Process]) -> None:
     [
         (SENDER, r"sender \d: killed by signal 9"),
         (RECEIVER, r"receiver \d: killed by signal 9"),
-        ("dask_worker", r"(sender|receiver) \d(, sender \d)?: its worker was lost"),
+        ("dask_worker", r"(sender|receiver) \d(, sender \d)?: machine\d was lost"),
     ],
 )
 def test_what_is_killed_is_named_and_the_rest_is_kept(victim, said):
@@ -526,16 +509,46 @@ def test_with_usual_settings_a_worker_that_is_killed_is_noticed_too(scheduler):
     with sending_on(scheduler) as (tool, programs):
         scheduler[1][1].kill()
         _, errors = tool.communicate(timeout=PATIENCE_S)
-    assert re.search(r"^spead-tutorial: receiver 0, sender 0: its worker was lost$", errors, re.M)
+    assert re.search(r"^spead-tutorial: receiver 0, sender 0: host0 was lost$", errors, re.M)
     assert tool.returncode == 1
     all_end(programs)
+
+
+def test_a_worker_that_is_stuck_is_named_and_the_rest_is_kept(scheduler):
+    _, (_, stuck, _) = scheduler
+    with sending_on(scheduler) as (tool, programs):
+        stuck.send_signal(signal.SIGSTOP)
+        output, errors = tool.communicate(timeout=PATIENCE_S)
+        stuck.send_signal(signal.SIGCONT)
+        all_end(programs)
+    assert re.search(r"^spead-tutorial: receiver 0, sender 0: host0 is stuck$", errors, re.M)
+    assert re.match(r"1 pair, [1-9]\d* packets: all arrived; of 3 pairs nothing is known\n", output)
+    assert tool.returncode == 1
+
+
+def test_of_a_worker_that_is_stuck_before_the_run_there_is_one_line(scheduler, here, monkeypatch):
+    from spead_tutorial.tools.array import engine
+
+    monkeypatch.setattr(engine, "_STUCK_S", 1)
+    scheduler[1][1].send_signal(signal.SIGSTOP)
+    done = here("array", "--scheduler", scheduler[0], *ON_WORKERS)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "spead-tutorial: host0 is stuck\n"
+
+
+#: The tool, which gives up a worker soon.
+HASTY = [sys.executable, "-P", "-c", """\
+from spead_tutorial.tools import cli
+from spead_tutorial.tools.array import engine
+engine._STUCK_S = 2
+cli.main()"""]  # fmt: skip
 
 
 @contextlib.contextmanager
 def sending_on(scheduler) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
     """Start the tool on workers; lend it, and the programs that they run."""
     address, workers = scheduler
-    argv = [*TOOL, "--scheduler", address, *ON_WORKERS, "--seconds", "6"]
+    argv = [*HASTY, "array", "--scheduler", address, *ON_WORKERS, "--seconds", "6"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
         try:
             assert tool.stderr is not None

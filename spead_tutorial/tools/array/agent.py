@@ -14,7 +14,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -42,35 +41,29 @@ for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
 os.execv(sys.argv[2], sys.argv[2:])"""
 _LINE, _KEPT = 4096, 4096  # the most of a line of errors that is read at once, and of all is kept
 _SAID = 1 << 20  # bytes of what it prints, which is one object
+_PLUGIN = "spead-tutorial-array"
 _ENDED = ("cancelled", "released", "forgotten")  # what becomes of a task that nobody wants any more
 
 
 class Programs(WorkerPlugin):
-    """The programs of one run that this worker has started, by their tasks."""
+    """The programs that a worker has started, by their tasks."""
 
-    def __init__(self, run: str) -> None:
-        self.name = run
+    def __init__(self) -> None:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
-        self._lock = threading.Lock()
-        self._closed = False
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Programs, (self.name,)  # a lock stays here
 
     @contextlib.contextmanager
-    def running(self, task: str, argv: Sequence[str], output: Any) -> Iterator[Any]:
+    def running(self, worker: Worker, task: str, argv: Sequence[str], output: Any) -> Iterator[Any]:
         """Run a program in a ``with`` block, in a session of its own."""
-        with self._lock:
-            if self._closed:
-                raise RuntimeError("this run has ended")
-            begin = [sys.executable, "-I", "-S", "-c", _END_WITH_WORKER, str(os.getpid())]
-            process = subprocess.Popen(
-                [*begin, *argv], start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE,
-            )  # fmt: skip
-            self._running[task] = process
+        begin = [sys.executable, "-I", "-S", "-c", _END_WITH_WORKER, str(os.getpid())]
+        process = subprocess.Popen(
+            [*begin, *argv], start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self._running[task] = process
         try:
             with process:
+                if worker.state.tasks[task].state in _ENDED:  # before it was one of these
+                    process.kill()
                 yield process
         finally:
             del self._running[task]
@@ -87,21 +80,19 @@ class Programs(WorkerPlugin):
             self.signal(signal.SIGKILL, str(key))
 
     def teardown(self, worker: Worker) -> None:
-        """End all programs, with the worker or with the run."""
-        with self._lock:
-            self._closed = True
-            self.signal(signal.SIGKILL, "")
+        """End all programs with the worker, which waits for them."""
+        self.signal(signal.SIGKILL, "")
 
 
 def run_program(run: str, machine: int, name: str, words: tuple[str, str], *options: str) -> Ended:
     """Run a program to its end; tell the run's topic when it listens."""
     worker = get_worker()
-    task = worker.get_current_task()
+    task = str(worker.get_current_task())
     secede()  # a worker with one thread has room for others, too
     began, ended = time.monotonic(), Ended(name, machine)
     argv = [*program(*words), *options]
     with tempfile.TemporaryFile() as output:
-        with _programs(worker, run).running(str(task), argv, output) as process:
+        with _programs(worker).running(worker, task, argv, output) as process:
             for line in iter(lambda: process.stderr.readline(_LINE), b""):
                 text = line.decode(errors="replace")
                 if ": listening on port" in text:
@@ -117,13 +108,13 @@ def run_program(run: str, machine: int, name: str, words: tuple[str, str], *opti
     return ended
 
 
-def interrupt(run: str, tasks: str, dask_worker: Worker) -> None:
-    """Have programs end by themselves, and say what they have counted."""
-    _programs(dask_worker, run).signal(signal.SIGINT, tasks)
+def interrupt(run: str) -> None:
+    """Have a run's programs end by themselves, and say what they have counted."""
+    _programs(get_worker()).signal(signal.SIGINT, run)
 
 
-def _programs(worker: Worker, run: str) -> Programs:
-    found = worker.plugins[run]
+def _programs(worker: Worker) -> Programs:
+    found = worker.plugins[_PLUGIN]
     assert isinstance(found, Programs)
     return found
 
@@ -131,9 +122,13 @@ def _programs(worker: Worker, run: str) -> Programs:
 # ---- The machine ----
 
 
-def describe(network: str | None) -> Machine:
-    """Say which card of this machine carries data; a ValueError says that there is none."""
+async def describe(network: str | None) -> Machine:
+    """Say which card of this machine carries data; a ValueError says that there is none.
+
+    It prepares the worker for programs, too, and so runs in the loop's thread.
+    """
     worker = get_worker()
+    worker.plugins.setdefault(_PLUGIN, Programs())
     host, name = worker.address.rpartition(":")[0].rpartition("/")[2], str(worker.name)
     cards = [
         Machine(name, one.address, device)

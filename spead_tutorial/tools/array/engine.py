@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An array's programs as tasks of Dask's: started, watched and ended from one place."""
+"""An array's programs as tasks of Dask's: started, watched and ended from one place.
+
+All that is asked of workers is a task, and no task is waited for whose worker is gone, or stuck.
+"""
 
 import collections
-import contextlib
+import dataclasses
+import sys
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -18,39 +22,46 @@ from spead_tutorial.tools.array.measured import Asked, Ended, Look, Machine, Mea
 _SENDER, _RECEIVER = (one.name for one in ARRAY)
 _PORTS = 1 << 16
 _LOOK_S, _LOOK_AT_WORKERS_S = 0.05, 1.0
-#: Seconds that a worker may take to answer, and receivers to join; and that switches have after it,
-#: to learn who is in which group.
-_ANSWER_S, _JOIN_S, _SETTLE_S = 30.0, 30.0, 0.5
+#: Seconds after which a worker that gives no sign of life is given up; and that receivers may take
+#: to join, and switches after that, to learn who is in which group.
+_STUCK_S, _JOIN_S, _SETTLE_S = 30.0, 30.0, 0.5
 #: After so much silence a receiver ends; and it may take so much longer to say its account.
 _SILENCE_S, _ACCOUNT_S = 3.0, 10.0
-_LOST = "its worker was lost"
+
+
+@dataclasses.dataclass
+class _Worker:
+    """A worker of Dask's, and whether it lives."""
+
+    address: str
+    name: str
+    sign: float = 0.0  # when it gave a sign of life, by the scheduler's clock
+    seen: float = dataclasses.field(default_factory=time.monotonic)  # and when we saw that
+    lost: str = ""  # why it was given up
+
+    def give_up(self, why: str) -> None:
+        self.lost = self.lost or f"{self.name} {why}"
+
+
+#: What a worker runs as a task of Dask's: a program, or the answer to a question.
+_Task = tuple[_Worker, "Future[Any]"]
 
 
 class Engine:
     """One corner turn on the workers of a client."""
 
-    def __init__(self, client: Client, asked: Asked, say: Callable[[str], None]) -> None:
-        self._client, self._asked, self._say = client, asked, say
+    def __init__(self, client: Client, asked: Asked) -> None:
+        self._client, self._asked = client, asked
         self._run = f"array-{uuid.uuid4().hex[:12]}"
         found = client.scheduler_info(n_workers=-1)["workers"]
-        names = {address: str(one["name"]) for address, one in found.items()}
-        self._workers = sorted(names, key=lambda one: (len(names[one]), names[one]))
-        self._alive, self._looked = set(self._workers), time.monotonic()
-        self._joined: set[str] = set()
-        self._tasks: list[tuple[Ended, Future[Any]]] = []
+        workers = [_Worker(address, str(one["name"])) for address, one in found.items()]
+        self._workers = sorted(workers, key=lambda one: (len(one.name), one.name))
+        self._looked = time.monotonic()
+        self._programs: list[tuple[Ended, _Task]] = []
         self._trouble: list[str] = []
 
     def measure(self) -> Measured:
         """Try it; Ctrl-C ends it early, with what has been measured until then."""
-        self._client.register_plugin(agent.Programs(self._run), name=self._run)
-        self._client.subscribe_topic(self._run, lambda event: self._joined.add(event[1]))
-        try:
-            return self._measure()
-        finally:
-            with contextlib.suppress(OSError):  # of a worker that dies just now
-                self._client.unregister_worker_plugin(self._run)  # which ends what still runs
-
-    def _measure(self) -> Measured:
         asked, n = self._asked, len(self._workers)
         machines: list[Machine] = self._all(agent.describe, [(asked.data_network,)] * n)
         at = [j % n for j in range(asked.receivers)]
@@ -73,7 +84,7 @@ class Engine:
         except KeyboardInterrupt:
             result.interrupted = True
         self._end()
-        ended = [self._ended(*one) for one in self._tasks]
+        ended = [self._ended(*one) for one in self._programs]
         result.receivers, result.senders = ended[: asked.receivers], ended[asked.receivers :]
         after = self._looks(machines)
         result.looks = [b - a if a and b else None for a, b in zip(before, after, strict=True)]
@@ -85,15 +96,17 @@ class Engine:
     def _start(self, kind: str, i: int, machine: int, program: str, options: list[str]) -> None:
         asked, name = self._asked, f"{kind} {i}"
         common = ["-H", str(asked.heap_size), "--senders", str(asked.senders), "--json"]
-        task = self._client.submit(
-            agent.run_program, self._run, machine, name, (program, asked.language), *common,
-            *options, key=f"{self._run}-{kind}-{i}", workers=[self._workers[machine]], pure=False,
+        words = (program, asked.language)
+        task = self._submit(
+            f"{kind}-{i}", machine, agent.run_program,
+            self._run, machine, name, words, *common, *options,
         )  # fmt: skip
-        self._tasks.append((Ended(name, machine), task))
+        self._programs.append((Ended(name, machine), task))
 
     def _start_senders(self, here: list[list[str]], places: list[tuple[str, int]]) -> None:
         asked = self._asked
-        self._say(f"all receivers have joined; sending for {asked.seconds:g} s")
+        text = f"all receivers have joined; sending {asked.rate:g} MB/s for {asked.seconds:g} s"
+        print(f"spead-tutorial: {text}", file=sys.stderr, flush=True)
         size = ["-n", str(asked.heaps), "-p", str(asked.packet_size), "--rate", str(asked.rate)]
         size += ["--ttl", str(asked.ttl)] if asked.groups else []
         hosts = [f"{host}:{port}" for host, port in places]
@@ -104,10 +117,9 @@ class Engine:
 
     def _have_joined(self) -> bool:
         """Wait until all receivers listen; say which one does not."""
-        receivers = list(self._tasks)
         until = time.monotonic() + _JOIN_S
-        while waiting := [one for one in receivers if one[0].name not in self._joined]:
-            failed = [ended.name for ended, task in waiting if self._is_over(ended, task)]
+        while waiting := self._silent():
+            failed = [ended.name for ended, task in waiting if self._is_over(task)]
             if failed or time.monotonic() > until:
                 late = ", ".join(failed or (ended.name for ended, _ in waiting))
                 self._trouble.append(f"nothing was sent: {late} did not listen")
@@ -116,78 +128,96 @@ class Engine:
         time.sleep(_SETTLE_S)
         return True
 
+    def _silent(self) -> list[tuple[Ended, _Task]]:
+        """Return the receivers that have not said that they listen."""
+        joined = {name for _, name in self._client.get_events(self._run)}
+        return [one for one in self._programs if one[0].name not in joined]
+
     def _until_ended(self) -> None:
         """Wait for the senders, then for the receivers, which may have got no stop heap."""
-        senders, receivers = ([one for one in self._tasks if one[0].name.startswith(kind)]
-                              for kind in ("sender", "receiver"))  # fmt: skip
-        patience_s = 2 * self._asked.seconds + _ANSWER_S
+        tasks = [task for _, task in self._programs]
+        receivers, senders = tasks[: self._asked.receivers], tasks[self._asked.receivers :]
+        patience_s = 2 * self._asked.seconds + _STUCK_S
         if not self._wait(senders, patience_s):
             self._trouble.append(f"senders did not end within {patience_s:g} s")
         self._wait(receivers, _SILENCE_S + 1)
 
-    def _wait(self, tasks: Sequence[tuple[Ended, Future[Any]]], patience_s: float) -> bool:
+    def _end(self) -> None:
+        """Have all programs that still run say what they have counted."""
+        tasks = [task for _, task in self._programs]
+        if not self._wait(tasks, 0):
+            asking = self._ask(agent.interrupt, [(self._run,)] * len(self._workers))
+            self._wait([*tasks, *asking], _ACCOUNT_S)
+
+    def _ended(self, ended: Ended, task: _Task) -> Ended:
+        outcome = self._outcome(task)
+        if isinstance(outcome, Ended):
+            return outcome
+        ended.lost = str(outcome)
+        return ended
+
+    # ---- Workers ----
+
+    def _submit(self, what: str, machine: int, function: Callable[..., Any], *its: Any) -> _Task:
+        worker, key = self._workers[machine], f"{self._run}-{what}"
+        return worker, self._client.submit(function, *its, key=key, workers=[worker.address])
+
+    def _wait(self, tasks: Sequence[_Task], patience_s: float) -> bool:
         until = time.monotonic() + patience_s
-        while not all(self._is_over(*one) for one in tasks):
+        while not all(map(self._is_over, tasks)):
             if time.monotonic() > until:
                 return False
             time.sleep(_LOOK_S)
         return True
 
-    def _end(self) -> None:
-        """Have all programs that still run say what they have counted."""
-        if self._wait(self._tasks, 0):
-            return
-        alive = sorted(self._alive)
-        self._client.run(agent.interrupt, self._run, "", workers=alive, on_error="ignore")
-        self._wait(self._tasks, _ACCOUNT_S)
-
-    def _is_over(self, ended: Ended, task: "Future[Any]") -> bool:
+    def _is_over(self, task: _Task) -> bool:
+        """Say whether a task has ended, or never will as its worker was given up."""
         self._look_at_workers()
-        if task.status == "pending" and self._workers[ended.machine] in self._alive:
-            return False
-        if task.status == "pending":
-            task.cancel()  # or it would wait for the worker to come back
-        return True
-
-    def _ended(self, ended: Ended, task: "Future[Any]") -> Ended:
-        if task.status == "finished":
-            found: Ended = task.result(timeout=_ANSWER_S)
-            return found
-        error = task.exception(timeout=_ANSWER_S) if task.status == "error" else None
-        is_lost = error is None or type(error).__name__ == "KilledWorker"
-        ended.lost = (
-            "it did not end" if task.status == "pending" else _LOST if is_lost else str(error)
-        )
-        return ended
-
-    # ---- Workers ----
+        worker, future = task
+        return bool(worker.lost) or future.status != "pending"
 
     def _look_at_workers(self) -> None:
-        """Notice, now and then, workers that are gone: their tasks would wait for ever."""
-        if time.monotonic() - self._looked < _LOOK_AT_WORKERS_S:
+        """Give up, now and then, workers that are gone or stuck."""
+        now = time.monotonic()
+        if now - self._looked < _LOOK_AT_WORKERS_S:
             return
-        self._looked = time.monotonic()
+        self._looked = now
         there = self._client.scheduler_info(n_workers=-1)["workers"]
-        self._alive &= set(there)
+        for worker in self._workers:
+            sign = there.get(worker.address, {"last_seen": None})["last_seen"]
+            if sign is None:
+                worker.give_up("was lost")
+            elif sign != worker.sign:
+                worker.sign, worker.seen = sign, now
+            elif now - worker.seen > _STUCK_S:
+                worker.give_up("is stuck")
 
-    def _each(self, function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
-        """Call a function on each worker; return what it returned, or its exception."""
-        tasks = [
-            (Ended("", i), self._client.submit(function, *arguments[i], workers=[one], pure=False))
-            for i, one in enumerate(self._workers)
-        ]
-        self._wait(tasks, _ANSWER_S)
-        found: list[Any] = []
-        for _, task in tasks:
-            if task.status in ("finished", "error"):
-                found.append(task.exception(timeout=_ANSWER_S) or task.result(timeout=_ANSWER_S))
-            else:
-                found.append(RuntimeError(f"a worker gave no answer within {_ANSWER_S:g} s"))
-        return found
+    def _outcome(self, task: _Task) -> Any:
+        """Return what a task has returned, or an exception; what has not ended does so now."""
+        worker, future = task
+        if future.status == "error":
+            return future.exception()
+        if future.status == "finished" and not worker.lost:
+            try:
+                return future.result(timeout=_STUCK_S)
+            except TimeoutError:  # the worker has it, and is stuck since
+                worker.give_up("is stuck")
+        future.cancel()
+        return RuntimeError(worker.lost or f"{worker.name} did not end it in time")
 
-    def _all(self, function: Callable[..., Any], arguments: list[tuple[Any, ...]]) -> list[Any]:
-        """Call a function on each worker; what goes wrong on one of them goes wrong."""
-        found = self._each(function, arguments)
+    def _ask(self, function: Callable[..., Any], its: list[tuple[Any, ...]]) -> list[_Task]:
+        """Have each worker call a function, with arguments of its own."""
+        return [self._submit(uuid.uuid4().hex, i, function, *one) for i, one in enumerate(its)]
+
+    def _each(self, function: Callable[..., Any], its: list[tuple[Any, ...]]) -> list[Any]:
+        """Return what the function returned on each worker, or its exception."""
+        tasks = self._ask(function, its)
+        self._wait(tasks, _STUCK_S + 2 * _LOOK_AT_WORKERS_S)
+        return list(map(self._outcome, tasks))
+
+    def _all(self, function: Callable[..., Any], its: list[tuple[Any, ...]]) -> list[Any]:
+        """Do the same; what goes wrong on one of them goes wrong."""
+        found = self._each(function, its)
         for one in found:
             if isinstance(one, Exception):
                 raise ProgramError(str(one))

@@ -119,13 +119,9 @@ def client_of(address: str, workers: int) -> Iterator[Client]:
 def measure_with(client: Client, asked: Asked) -> Measured:
     """Measure on the workers of a client; a scheduler that is lost is one line."""
     try:
-        return Engine(client, asked, _say).measure()
+        return Engine(client, asked).measure()
     except OSError as error:  # of which those of Dask's connections are
         raise ProgramError(f"the scheduler was lost: {error}") from None
-
-
-def _say(text: str) -> None:
-    print(f"spead-tutorial: {text}", file=sys.stderr, flush=True)
 
 
 def main() -> None:
