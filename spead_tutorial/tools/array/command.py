@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``spead-tutorial array``: every sender to every receiver, on a lab's machines or a cluster's."""
 
+import contextlib
 import ipaddress
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
+from msgspec import to_builtins
 
 from spead_tutorial.ledger import some
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.results import plots
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.array.account import Account
-from spead_tutorial.tools.array.measured import Asked, Measured
+from spead_tutorial.tools.array.measured import Asked
 from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, Number, Whole
+
+if TYPE_CHECKING:
+    from spead_tutorial.tools.array import local
 
 _MOST = 256  # machines, and programs of each kind
 _MACHINE = Whole(0, _MOST - 1)
@@ -85,10 +89,11 @@ def array(**given: Any) -> int:
     names = {"senders", "receivers", "language", "rate", "seconds", "heap_size", "packet_size",
              "ttl", "port", "data_network", "allow_real_network"}  # fmt: skip
     asked = Asked(**{name: given[name] for name in names}, groups=groups)
-    measured = _measured(given, asked)
+    with _machines(given) as measure:
+        measured = measure(asked)
     account = Account(measured)
     if given["as_json"]:
-        click.echo(json.dumps(account.as_dict() | {"measured": msgspec.to_builtins(measured)}))
+        click.echo(json.dumps(account.as_dict() | {"measured": to_builtins(measured)}))
     else:
         for line in account.lines():
             click.echo(plain(line))
@@ -124,7 +129,8 @@ def _check(given: dict[str, Any], groups: str | None) -> None:
                                f" not one for each of {given['receivers']} receivers")  # fmt: skip
 
 
-def _measured(given: dict[str, Any], asked: Asked) -> Measured:
+def _machines(given: dict[str, Any]) -> "contextlib.AbstractContextManager[local.Measure]":
+    """Return what lends that which measures, in a lab or on workers."""
     try:
         if given["plot"]:
             plots.require()  # before anything is measured
@@ -136,10 +142,8 @@ def _measured(given: dict[str, Any], asked: Asked) -> Measured:
             f"{error}: array needs Dask: pip install 'spead-tutorial[array]'"
         ) from None
     if given["scheduler"]:
-        with local.client_of(given["scheduler"], given["workers"] or 1) as client:
-            return local.measure_with(client, asked)
-    machines = given["local"] or 4
-    return local.measure_in_lab(machines, asked, dict(given["slow"]), dict(given["lose"]))
+        return local.workers_of(given["scheduler"], given["workers"] or 1)
+    return local.lab_of(given["local"] or 4, dict(given["slow"]), dict(given["lose"]))
 
 
 def _status(account: Account) -> int:

@@ -10,11 +10,9 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import dask
 import msgspec
 from distributed import Client, LocalCluster
 
@@ -25,17 +23,17 @@ from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.tools.array.engine import Engine
 from spead_tutorial.tools.array.measured import Asked, Lost, Measured
 
-_PORT, _CONNECT_S, _ACCOUNT_S = 8786, 60, 20.0
+#: What measures a corner turn on machines that are there.
+Measure = Callable[[Asked], Measured]
+_PORT, _CONNECT_S = 8786, 60
 _ENGINE = f"import {__name__} as local; local.main()"
-#: A worker that is gone loses its tasks at once, and one that is stopped after some seconds.
-_SETTINGS = {"distributed.scheduler.allowed-failures": 0, "distributed.scheduler.worker-ttl": "10s"}
 
 
-def measure_in_lab(
-    machines: int, asked: Asked, slow: Mapping[int, float], losing: Mapping[int, float]
-) -> Measured:
-    """Make a lab, in which some links are slow or lose packets, and measure there."""
-    asked = msgspec.structs.replace(asked, data_network=str(DATA))
+@contextlib.contextmanager
+def lab_of(
+    machines: int, slow: Mapping[int, float], losing: Mapping[int, float]
+) -> Iterator[Measure]:
+    """Make a lab, in which some links are slow or lose packets; lend what measures there."""
     with LabArray(machines) as lab, contextlib.ExitStack() as links:
         for i, rate in slow.items():
             links.enter_context(lab.machines[i].limited(round(rate * 8e6)))
@@ -44,21 +42,24 @@ def measure_in_lab(
         env = os.environ | {"DASK_TEMPORARY_DIRECTORY": lab.folder()}
         for i in range(machines):
             _start_worker(lab, i, env)
-        words = [lab.control, str(machines), msgspec.json.encode(asked).decode()]
-        argv = [sys.executable, "-P", "-c", _ENGINE, *words]
-        engine = lab.switch.popen(argv, stdout=subprocess.PIPE, env=env, start_new_session=True)
-        output = _finished(engine)
-        unsaid = f"the engine in the lab ended with status {engine.returncode}"
-        last = (output.splitlines() or [unsaid])[-1]
-        try:
-            measured = msgspec.json.decode(last, type=Measured)
-        except msgspec.DecodeError:
-            raise ProgramError(last) from None
-        measured.switch = [
-            Lost(one.dropped() if i in slow else 0, one.lost() if i in losing else 0)
-            for i, one in enumerate(lab.machines)
-        ]
-    return measured
+        argv = [sys.executable, "-P", "-c", _ENGINE, lab.control, str(machines)]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        engine = lab.switch.popen(argv, **pipes, env=env, start_new_session=True)
+        _answer(engine)  # before it, Ctrl-C would find Python starting
+
+        def lost() -> list[Lost]:
+            return [
+                Lost(one.dropped() if i in slow else 0, one.lost() if i in losing else 0)
+                for i, one in enumerate(lab.machines)
+            ]
+
+        def measure(asked: Asked) -> Measured:
+            asked, before = msgspec.structs.replace(asked, data_network=str(DATA)), lost()
+            measured = _measured(engine, asked)
+            measured.switch = [b - a for a, b in zip(before, lost(), strict=True)]
+            return measured
+
+        yield measure
 
 
 def _start_worker(lab: LabArray, i: int, env: Mapping[str, str]) -> None:
@@ -73,30 +74,37 @@ def _start_worker(lab: LabArray, i: int, env: Mapping[str, str]) -> None:
     machine.popen(argv, stdin=null, stdout=null, stderr=null, env=env, start_new_session=True)
 
 
-def _finished(engine: LabProcess) -> str:
-    """Return what the engine wrote; Ctrl-C is passed on, so that it says what it has until then."""
-    assert engine.stdout is not None
-    first = engine.stdout.readline()  # before it, Ctrl-C would find Python starting
-    late = threading.Timer(_ACCOUNT_S, engine.kill)
+def _measured(engine: LabProcess, asked: Asked) -> Measured:
+    """Have the engine measure; Ctrl-C is passed on, so that it says what it has until then."""
+    assert engine.stdin is not None
+    with contextlib.suppress(BrokenPipeError):  # it has ended, and its answer is that
+        engine.stdin.write(f"{msgspec.json.encode(asked).decode()}\n")
+        engine.stdin.flush()
     try:
-        output = engine.stdout.read()
+        line = _answer(engine)
     except KeyboardInterrupt:
         engine.send_signal(signal.SIGINT)
-        late.start()
-        if not (output := engine.stdout.read()):
-            raise
-    finally:
-        late.cancel()
-    engine.wait()
-    return str((first + output).decode().strip())
+        line = _answer(engine)
+    try:
+        return msgspec.json.decode(line, type=Measured)
+    except msgspec.DecodeError:
+        raise ProgramError(line) from None
 
 
-# ---- In the lab ----
+def _answer(engine: LabProcess) -> str:
+    """Return the next line that the engine writes."""
+    assert engine.stdout is not None
+    if line := str(engine.stdout.readline()):
+        return line.strip()
+    raise ProgramError(f"the engine in the lab ended with status {engine.wait()}")
+
+
+# ---- Workers ----
 
 
 @contextlib.contextmanager
-def client_of(address: str, workers: int) -> Iterator[Client]:
-    """Connect to a scheduler with so many workers; where there is none, that is one line."""
+def workers_of(address: str, workers: int) -> Iterator[Measure]:
+    """Wait until a scheduler has so many workers; lend what measures on all that it has."""
     try:
         client = Client(address, timeout=_CONNECT_S, set_as_default=False)
     except (OSError, ValueError) as error:
@@ -113,10 +121,10 @@ def client_of(address: str, workers: int) -> Iterator[Client]:
                 f"the scheduler has {some(len(found) - paused, 'worker')}, not {workers}: on each"
                 f" machine, start dask worker with {way}"
             ) from None
-        yield client
+        yield lambda asked: _measure(client, asked)
 
 
-def measure_with(client: Client, asked: Asked) -> Measured:
+def _measure(client: Client, asked: Asked) -> Measured:
     """Measure on the workers of a client; a scheduler that is lost is one line."""
     try:
         return Engine(client, asked).measure()
@@ -124,21 +132,28 @@ def measure_with(client: Client, asked: Asked) -> Measured:
         raise ProgramError(f"the scheduler was lost: {error}") from None
 
 
+# ---- In the lab ----
+
+
 def main() -> None:
-    """Be the scheduler and the engine; the last line of the output is what was measured."""
-    try:
-        measured = _measure(*sys.argv[1:])
-        print(msgspec.json.encode(measured).decode(), flush=True)
-    except (ProgramError, LabError, TimeoutError) as error:
-        print(str(error).splitlines()[0], flush=True)
+    """Be the scheduler and the engine: answer each line, with what is asked, by what was measured.
+
+    Where it could not be, by a line that says why.
+    """
+    with contextlib.suppress(KeyboardInterrupt):
+        try:
+            _serve(*sys.argv[1:])
+        except (ProgramError, LabError, TimeoutError) as error:
+            print(str(error).splitlines()[0], flush=True)
     os._exit(0)  # the lab ends all else
 
 
-def _measure(host: str, machines: str, asked: str) -> Measured:
+def _serve(host: str, machines: str) -> None:
     settings: dict[str, Any] = {"host": host, "scheduler_port": _PORT, "dashboard_address": None}
-    with dask.config.set(_SETTINGS):
-        cluster = LocalCluster(n_workers=0, silence_logs=logging.CRITICAL, **settings)
-        client = Client(cluster, set_as_default=False)
-        client.wait_for_workers(int(machines), timeout=_CONNECT_S)
-        print(flush=True)  # from now on Ctrl-C leads to an account
-        return measure_with(client, msgspec.json.decode(asked, type=Asked))
+    cluster = LocalCluster(n_workers=0, silence_logs=logging.CRITICAL, **settings)
+    client = Client(cluster, set_as_default=False)
+    client.wait_for_workers(int(machines), timeout=_CONNECT_S)
+    print(flush=True)  # from now on Ctrl-C leads to an account
+    for line in sys.stdin:
+        measured = _measure(client, msgspec.json.decode(line, type=Asked))
+        print(msgspec.json.encode(measured).decode(), flush=True)

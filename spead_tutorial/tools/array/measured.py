@@ -3,6 +3,7 @@
 
 import ipaddress
 from collections.abc import Sequence
+from typing import Self
 
 import msgspec
 
@@ -48,8 +49,16 @@ class Machine(msgspec.Struct, frozen=True):
     device: str  #: That card.
 
 
-class Look(msgspec.Struct):
-    """What a machine has counted of packets; two of them subtract."""
+class _Counts(msgspec.Struct):
+    """What subtracts: by how much has each count grown?"""
+
+    def __sub__(self, before: Self) -> Self:
+        now, then = msgspec.structs.astuple(self), msgspec.structs.astuple(before)
+        return type(self)(*(a - b for a, b in zip(now, then, strict=True)))
+
+
+class Look(_Counts):
+    """What a machine has counted of packets."""
 
     rx_packets: int  #: What its device received.
     rx_dropped: int  #: What its device had no room for.
@@ -57,10 +66,6 @@ class Look(msgspec.Struct):
     tx_dropped: int  #: What its device failed to send.
     queue_dropped: int  #: What the queues before its device dropped.
     unclaimed: int  #: What came to a port without a socket.
-
-    def __sub__(self, before: "Look") -> "Look":
-        now, then = msgspec.structs.astuple(self), msgspec.structs.astuple(before)
-        return Look(*(a - b for a, b in zip(now, then, strict=True)))
 
 
 class Ended(msgspec.Struct):
@@ -87,7 +92,7 @@ class Ended(msgspec.Struct):
         return None
 
 
-class Lost(msgspec.Struct):
+class Lost(_Counts):
     """What a lab's switch has lost of what was for a machine."""
 
     full: int = 0  #: Packets for which its buffer had no room.
