@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
 
+import dask
 import msgspec
 import psutil
 import pytest
@@ -266,8 +267,10 @@ def test_where_workers_are_paused_one_line_says_what_they_lack(here, monkeypatch
         def wait_for_workers(self, workers, timeout):
             raise TimeoutError
 
-        def scheduler_info(self, n_workers):
+        def sync(self, identity, n_workers):
             return {"workers": {i: {"status": ("running", "paused")[i]} for i in range(2)}}
+
+        scheduler = mock.Mock()
 
     monkeypatch.setattr(local, "Client", Client)
     done = here("array", "--scheduler", "tcp://x:1", "--workers", "2")
@@ -481,7 +484,9 @@ ON_WORKERS += ["--port", str(30000 + os.getpid() % 2000 * 8)]
 
 def test_workers_of_a_scheduler_are_machines(scheduler, here):
     address, processes = scheduler
-    done = here("array", "--scheduler", address, *ON_WORKERS, "--seconds", "1")
+    # So often a client forgets its workers, to look again who is there.
+    with dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}):
+        done = here("array", "--scheduler", address, *ON_WORKERS, "--seconds", "1")
     assert done.returncode == 0
     assert re.match(r"4 pairs, \d+ packets: all arrived\.\n", done.stdout)
     assert [process.poll() for process in processes] == [None] * 3
@@ -516,7 +521,7 @@ def test_with_usual_settings_a_worker_that_is_killed_is_noticed_too(scheduler):
 
 def test_a_worker_that_is_stuck_is_named_and_the_rest_is_kept(scheduler):
     _, (_, stuck, _) = scheduler
-    with sending_on(scheduler) as (tool, programs):
+    with sending_on(scheduler, HASTY) as (tool, programs):
         stuck.send_signal(signal.SIGSTOP)
         output, errors = tool.communicate(timeout=PATIENCE_S)
         stuck.send_signal(signal.SIGCONT)
@@ -540,15 +545,17 @@ def test_of_a_worker_that_is_stuck_before_the_run_there_is_one_line(scheduler, h
 HASTY = [sys.executable, "-P", "-c", """\
 from spead_tutorial.tools import cli
 from spead_tutorial.tools.array import engine
-engine._STUCK_S = 2
+engine._STUCK_S = 8
 cli.main()"""]  # fmt: skip
 
 
 @contextlib.contextmanager
-def sending_on(scheduler) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
+def sending_on(
+    scheduler, words: list[str] = TOOL[:-1]
+) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
     """Start the tool on workers; lend it, and the programs that they run."""
     address, workers = scheduler
-    argv = [*HASTY, "array", "--scheduler", address, *ON_WORKERS, "--seconds", "6"]
+    argv = [*words, "array", "--scheduler", address, *ON_WORKERS, "--seconds", "6"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
         try:
             assert tool.stderr is not None

@@ -29,6 +29,13 @@ _STUCK_S, _JOIN_S, _SETTLE_S = 30.0, 30.0, 0.5
 _SILENCE_S, _ACCOUNT_S = 3.0, 10.0
 
 
+def workers_at(client: Client) -> dict[str, Any]:
+    """Return what a scheduler knows of its workers; in `scheduler_info` there are at times none."""
+    assert client.scheduler is not None
+    found: dict[str, Any] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    return found
+
+
 @dataclasses.dataclass
 class _Worker:
     """A worker of Dask's, and whether it lives."""
@@ -53,8 +60,8 @@ class Engine:
     def __init__(self, client: Client, asked: Asked) -> None:
         self._client, self._asked = client, asked
         self._run = f"array-{uuid.uuid4().hex[:12]}"
-        found = client.scheduler_info(n_workers=-1)["workers"]
-        workers = [_Worker(address, str(one["name"])) for address, one in found.items()]
+        found = workers_at(client).items()
+        workers = [_Worker(address, str(one["name"])) for address, one in found]
         self._workers = sorted(workers, key=lambda one: (len(one.name), one.name))
         self._looked = time.monotonic()
         self._programs: list[tuple[Ended, _Task]] = []
@@ -182,7 +189,7 @@ class Engine:
         if now - self._looked < _LOOK_AT_WORKERS_S:
             return
         self._looked = now
-        there = self._client.scheduler_info(n_workers=-1)["workers"]
+        there = workers_at(self._client)
         for worker in self._workers:
             sign = there.get(worker.address, {"last_seen": None})["last_seen"]
             if sign is None:

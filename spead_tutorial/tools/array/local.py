@@ -20,7 +20,7 @@ from spead_tutorial.lab import LabArray, LabError, LabProcess
 from spead_tutorial.lab.array import DATA
 from spead_tutorial.ledger import some
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.tools.array.engine import Engine
+from spead_tutorial.tools.array.engine import Engine, workers_at
 from spead_tutorial.tools.array.measured import Asked, Lost, Measured
 
 #: What measures a corner turn on machines that are there.
@@ -114,7 +114,7 @@ def workers_of(address: str, workers: int) -> Iterator[Measure]:
         try:
             client.wait_for_workers(workers, timeout=_CONNECT_S)
         except TimeoutError:
-            found = client.scheduler_info(n_workers=-1)["workers"].values()
+            found = workers_at(client).values()
             paused = sum(one["status"] == "paused" for one in found)
             way = "--memory-limit 0, as some are paused" if paused else "--no-nanny"
             raise ProgramError(
