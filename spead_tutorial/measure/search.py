@@ -59,6 +59,20 @@ class Criterion:
     lowest: float = LOWEST  # payload bytes/s that it does not go below
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Tried:
+    """What the way of a search depends on, of a run."""
+
+    asked: float  # bytes/s that were to be sent
+    offered: float  # bytes/s that were sent
+    lost: bool  # whether anything was lost
+
+    @property
+    def fell_short(self) -> bool:
+        """Whether the sender did not keep the rate that it was asked for."""
+        return self.offered < _KEPT * self.asked
+
+
 #: Of a round that counts, and of a warm-up, which only finds where to begin.
 THOROUGH, ROUGH = Criterion(3, 1, 2 ** (1 / 8)), Criterion(1, 0, 2.0)
 
@@ -78,8 +92,11 @@ def offered(run: Sample) -> float:
 
 
 def fell_short(run: Received) -> bool:
-    """Return whether the sender did not keep the rate that it was asked for."""
-    return offered(run) < _KEPT * (run.asked_bytes_per_s or 0)
+    return _tried(run).fell_short
+
+
+def _tried(run: Received) -> Tried:
+    return Tried(run.asked_bytes_per_s or 0.0, offered(run), lost(run))
 
 
 def begin(warm_up: Sample | None, number: int) -> float:
@@ -129,6 +146,11 @@ def next_rate(runs: Sequence[Received], start: float, criterion: Criterion) -> f
     """Return at which rate the next run is to be sent to."""
     if any(run.failure is not None for run in runs):
         return None
+    return next_of(list(map(_tried, runs)), start, criterion)
+
+
+def next_of(runs: Sequence[Tried], start: float, criterion: Criterion) -> float | None:
+    """Return the same of runs that did not fail."""
     if not runs:
         return start
     by_rate = _by_rate(runs)
@@ -143,7 +165,7 @@ def next_rate(runs: Sequence[Received], start: float, criterion: Criterion) -> f
     if best is None:
         return least / 2 if least is not None and least / 2 >= criterion.lowest else None
     is_near = least is not None and least / best <= criterion.narrow * (1 + 1e-6)
-    if is_near or fell_short(_middle(by_rate[best][-criterion.runs :])):
+    if is_near or by_rate[best][_middle(by_rate[best], criterion)].fell_short:
         return best if verdicts[best] is _Verdict.PASSED else None
     return 2 * best if least is None else math.sqrt(best * least)
 
@@ -155,27 +177,28 @@ def _best(verdicts: Mapping[float, _Verdict | None]) -> float | None:
     )
 
 
-def _by_rate(runs: Iterable[Received]) -> dict[float, list[Received]]:
-    found: dict[float, list[Received]] = {}
+def _by_rate(runs: Iterable[Tried]) -> dict[float, list[Tried]]:
+    found: dict[float, list[Tried]] = {}
     for run in runs:
-        found.setdefault(run.asked_bytes_per_s or 0.0, []).append(run)
+        found.setdefault(run.asked, []).append(run)
     return found
 
 
-def _verdict(runs: Sequence[Received], criterion: Criterion) -> _Verdict | None:
+def _verdict(runs: Sequence[Tried], criterion: Criterion) -> _Verdict | None:
     """Return what is known of a rate by the runs at it; None where there have to be more."""
-    losses = sum(map(lost, runs))
+    losses = sum(run.lost for run in runs)
     if losses > criterion.forgiven:
         return _Verdict.LOST
     last = runs[-criterion.runs :]
-    if len(last) == criterion.runs and not any(map(lost, last)):
+    if len(last) == criterion.runs and not any(run.lost for run in last):
         return _Verdict.HELD
     return _Verdict.PASSED if losses == 0 else None
 
 
-def _middle(runs: Sequence[Received]) -> Received:
-    """Return the run with the median of what was offered, the lower one of two."""
-    return sorted(runs, key=offered)[(len(runs) - 1) // 2]
+def _middle(runs: Sequence[Tried], criterion: Criterion) -> int:
+    """Return which of the last runs has the median of what was offered, the lower one of two."""
+    last = range(max(0, len(runs) - criterion.runs), len(runs))
+    return sorted(last, key=lambda i: runs[i].offered)[(len(last) - 1) // 2]
 
 
 def found(runs: Sequence[Received]) -> Received | None:
@@ -186,12 +209,13 @@ def found(runs: Sequence[Received]) -> Received | None:
     criterion = ROUGH if runs[0].warm_up else THOROUGH
     if next_rate(runs, START, criterion) is not None:
         return None
-    by_rate = _by_rate(runs)
+    by_rate = _by_rate(map(_tried, runs))
     best = _best({rate: _verdict(some, criterion) for rate, some in by_rate.items()})
     if best is None:
         least = min(by_rate) / 1e6
         return replace(runs[-1], failure=f"packets are lost at {least:.3g} MB/s, too")
-    return _middle(by_rate[best][-criterion.runs :])
+    mine = [run for run in runs if run.asked_bytes_per_s == best]
+    return mine[_middle(by_rate[best], criterion)]
 
 
 def is_bound(searches: Iterable[Sample]) -> bool:

@@ -154,7 +154,7 @@ class Account:
         if late or incomplete:
             yield (f"Heaps: {incomplete} were incomplete; {late} came too late, as their sender"
                    " was behind the others.")  # fmt: skip
-        waits = [_number(one, "longest_chunk_wait_ns") for one in self.measured.receivers]
+        waits = [number(one, "longest_chunk_wait_ns") for one in self.measured.receivers]
         if longest := max(waits, default=0):
             yield f"A receiver waited up to {longest / 1e6:.1f} ms for its program."
 
@@ -207,7 +207,7 @@ class Account:
         """Whether sockets there have had runs of packets in one message."""
         said = [self.measured.receivers[j] for j in self._receivers_of(m)]
         return any(
-            _number(one, "socket_messages") != _number(one, "socket_datagrams") for one in said
+            number(one, "socket_messages") != number(one, "socket_datagrams") for one in said
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -244,7 +244,8 @@ def _of(ended: Ended, what: str, n: int) -> list[dict[str, int]]:
     return [{name: x for name, x in one.items() if isinstance(x, int)} for one in its]
 
 
-def _number(ended: Ended, name: str) -> int:
+def number(ended: Ended, name: str) -> int:
+    """Return what a program counted; 0 where it does not say it."""
     value = (ended.said or {}).get(name)
     return value if isinstance(value, int) else 0
 
@@ -252,7 +253,7 @@ def _number(ended: Ended, name: str) -> int:
 def _rate(ended: Ended) -> str:
     """Write at what rate a program sent or received samples."""
     what = "payload_bytes" if "destinations" in (ended.said or {}) else "timed_bytes"
-    n_bytes, elapsed_ns = _number(ended, what), _number(ended, "elapsed_ns")
+    n_bytes, elapsed_ns = number(ended, what), number(ended, "elapsed_ns")
     return f"{n_bytes / elapsed_ns * 1e3:.4g} MB/s" if n_bytes and elapsed_ns else "?"
 
 

@@ -15,6 +15,7 @@ from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.results import plots
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.array.account import Account
+from spead_tutorial.tools.array.highest import search
 from spead_tutorial.tools.array.measured import Asked
 from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, Number, Whole
 
@@ -61,6 +62,8 @@ def _network(context: click.Context, option: click.Parameter, word: str | None) 
               metavar=OF_LANGUAGES, help="Which of chapter 19's programs.")  # fmt: skip
 @click.option("--data-network", metavar="NETWORK", callback=_network,
               help="Data goes by each machine's card that has an address in it.")  # fmt: skip
+@click.option("--search", is_flag=True,
+              help="Find the highest rate without a loss, in runs from --rate on.")  # fmt: skip
 @click.option("--slow", type=(_MACHINE, Number(0.125, 4000)), multiple=True,
               metavar="MACHINE MB/S",
               help="In the lab: limit a machine's link.")  # fmt: skip
@@ -79,8 +82,13 @@ def array(**given: Any) -> int:
     turns on them. Receivers are started first; once all have joined, the senders are. The exit
     status is 1 where a packet is missing, or a program failed.
 
+    With --search, the rate is doubled until a packet is missing, and then what is between the last
+    rate that held and the first that did not is halved, down to 9 percent. Each try takes --seconds
+    and a few more, and has a line on standard error; the account is of the highest that held.
+
     \b
     Example: spead-tutorial array
+    Example: spead-tutorial array --search --rate 5 --seconds 2 --slow 1 20
     Example: spead-tutorial array --local 3 --senders 2 --receivers 3 --slow 1 4
     Example: spead-tutorial array --scheduler tcp://10.0.0.1:8786 --allow-real-network
     """
@@ -90,12 +98,13 @@ def array(**given: Any) -> int:
              "ttl", "port", "data_network", "allow_real_network"}  # fmt: skip
     asked = Asked(**{name: given[name] for name in names}, groups=groups)
     with _machines(given) as measure:
-        measured = measure(asked)
+        found, measured = search(measure, asked) if given["search"] else (None, measure(asked))
     account = Account(measured)
     if given["as_json"]:
-        click.echo(json.dumps(account.as_dict() | {"measured": to_builtins(measured)}))
+        more = {"search": found.as_dict()} if found else {}
+        click.echo(json.dumps(account.as_dict() | more | {"measured": to_builtins(measured)}))
     else:
-        for line in account.lines():
+        for line in (*([found.answer, ""] if found else []), *account.lines()):
             click.echo(plain(line))
     if given["plot"]:
         _draw(account, given["plot"])

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The search for the highest rate of an array at which all arrives."""
+
+import json
+import signal
+from collections.abc import Callable
+
+import msgspec
+import pytest
+
+from spead_tutorial.tools.array.highest import search
+from spead_tutorial.tools.array.measured import Asked, Ended, Look, Machine, Measured
+from support.labs import needs_lab
+
+ASKED = Asked(senders=1, receivers=1, language="c", rate=10, seconds=1, heap_size=1, packet_size=1,
+              ttl=1, groups=None, data_network=None)  # fmt: skip
+
+
+def run_at(asked: Asked, most: float, fastest: float = 1e9) -> Measured:
+    """A run in which a receiver can take a rate, and a sender send one."""
+    rate, lost = min(asked.rate, fastest), int(asked.rate > most)
+    sent = {"destinations": [{"packets": 100}], "spead_bytes": int(rate * 1e6), "elapsed_ns": 10**9}
+    came = {"senders": [{"packets": 100 - lost}]}
+    ends = [Ended("sender 0", 0, 0, sent)], [Ended("receiver 0", 0, 0, came)]
+    return Measured(asked, [Machine("host0", "", "")], *ends, [Look(0, 0, 0, 0, 0, 0)])
+
+
+def searched(**most: float) -> tuple[list[float], str, Measured]:
+    found, best = search(lambda asked: run_at(asked, **most), ASKED)
+    return [round(one.asked, 1) for one in found.tried], found.answer, best
+
+
+def test_the_rate_is_doubled_and_what_is_between_is_halved(capsys):
+    tried, answer, best = searched(most=33)
+    assert tried == [10, 20, 40, 28.3, 33.6, 30.8]
+    assert answer == "All arrives at 30.84 MB/s of each sender; at 33.64 MB/s packets are missing."
+    assert best.asked.rate == pytest.approx(30.84, rel=1e-3)
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == len(tried)
+    assert said[2] == "spead-tutorial: 1 of 100 packets are missing (1.00%), in 1 of 1 pair."
+
+
+def test_where_the_first_rate_is_too_high_the_search_goes_down():
+    tried, _, best = searched(most=3)
+    assert tried[:3] == [10, 5, 2.5]
+    assert best.asked.rate <= 3
+
+
+def test_where_senders_are_the_slower_ones_the_search_ends_there():
+    tried, answer, _ = searched(most=1000, fastest=50)
+    assert tried == [10, 20, 40, 80]
+    assert answer == "All arrives at 50 MB/s of each sender, which send no faster."
+
+
+def test_where_packets_are_missing_at_any_rate_that_is_the_answer():
+    tried, answer, best = searched(most=0)
+    assert tried == [10, 5, 2.5, 1.2, 0.6, 0.3, 0.2]
+    assert answer == "All that was tried is too fast: at 0.1562 MB/s packets are missing."
+    assert best.asked.rate == pytest.approx(0.15625)
+
+
+def cut_short_at(number: int, how: Callable[[Measured], Measured]) -> tuple[str, Measured]:
+    asked: list[Asked] = []
+
+    def measure(one: Asked) -> Measured:
+        asked.append(one)
+        found = run_at(one, 1000)
+        return how(found) if len(asked) == number else found
+
+    found, best = search(measure, ASKED)
+    assert len(asked) == number
+    return found.answer, best
+
+
+def test_ctrl_c_ends_it_with_the_best_so_far():
+    def interrupted(found: Measured) -> Measured:
+        ended = [msgspec.structs.replace(one, status=-signal.SIGINT) for one in found.senders]
+        return msgspec.structs.replace(found, senders=ended, interrupted=True)
+
+    def raised(_: Measured) -> Measured:
+        raise KeyboardInterrupt
+
+    for how in (interrupted, raised):
+        answer, best = cut_short_at(3, how)
+        assert answer == "All arrives at 20 MB/s of each sender; no more was tried."
+        assert (round(best.asked.rate), best.interrupted) == (20, True)
+    with pytest.raises(KeyboardInterrupt):
+        cut_short_at(1, raised)
+
+
+def test_what_fails_ends_it_and_is_said():
+    def failed(found: Measured) -> Measured:
+        return msgspec.structs.replace(found, trouble=["host0 is stuck"])
+
+    answer, best = cut_short_at(2, failed)
+    assert answer == "All arrives at 10 MB/s of each sender; no more was tried."
+    assert (best.asked.rate, best.trouble) == (10, ["host0 is stuck"])
+    assert cut_short_at(1, failed)[0] == "Nothing was tried."
+
+
+@needs_lab
+def test_a_slow_link_is_found_in_a_lab(here):
+    small = ["--local", "2", "--senders", "1", "--receivers", "1", "--seconds", "1"]
+    done = here("array", *small, "--search", "--rate", "4", "--slow", "0", "1", "--json")
+    found = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert found["whole"]
+    assert found["search"]["tried"][0]["lost"]
+    assert found["measured"]["asked"]["rate"] < 4
+    assert found["search"]["answer"].startswith("All arrives at ")
+    assert found["measured"]["switch"][0] == {"full": 0, "chance": 0}
