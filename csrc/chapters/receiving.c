@@ -179,6 +179,8 @@ static struct together *together_of(struct heaps *heaps)
 
 static void note_that_something_came(struct heaps *heaps, int64_t now)
 {
+    if (heaps->first_packets_ns == 0)
+        heaps->first_packets_ns = now;
     __atomic_store_n(&together_of(heaps)->since_ns, now, __ATOMIC_SEQ_CST);
 }
 
@@ -209,7 +211,11 @@ static void look(struct heaps *heaps)
     bool ended = __atomic_load_n(&together_of(heaps)->ended, __ATOMIC_SEQ_CST);
     int64_t since = __atomic_load_n(&together_of(heaps)->since_ns, __ATOMIC_SEQ_CST);
     double patience_ns = ended ? LOOK_NS : heaps->options->silence_s * 1e9;
-    if (since > 0 && (double)(now - since) >= patience_ns) {
+    if (since == 0)
+        return;
+    if (now - since > heaps->longest_pause_ns)
+        heaps->longest_pause_ns = now - since;
+    if ((double)(now - since) >= patience_ns) {
         heaps->silent = !ended;
         spt_recv_stream_stop(heaps->stream);
     }
@@ -636,6 +642,8 @@ static void print_sender_records(const struct heaps *heaps)
     spt_chunk_group_read_stats(heaps->group, &stats);
     printf(", \"member_waits\": %" PRIu64 ", \"longest_member_wait_ns\": %" PRIu64,
            stats.member_waits, stats.longest_member_wait_ns);
+    printf(", \"first_packets_ns\": %" PRId64 ", \"longest_pause_ns\": %" PRId64,
+           heaps->first_packets_ns, heaps->longest_pause_ns);
     const char *before = ", \"senders\": [";
     for (size_t i = 0; i < heaps->n_members; i++, before = ", ") {
         struct sender_counts one = counts_of_sender(heaps, i);

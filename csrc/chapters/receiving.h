@@ -50,6 +50,8 @@ struct heaps {
     bool silent, interrupted; /* how it has ended, if not by the stop heap */
     uint64_t came;
     int64_t first_ns, last_ns;
+    int64_t first_packets_ns; /* when something was there first, at a look or with a chunk */
+    int64_t longest_pause_ns; /* the most that nothing has come after that, at a look */
     uint64_t bytes_before;
     int64_t faults_before;
     struct usage at_first;  /* what had been used when the first heap came */

@@ -230,6 +230,8 @@ class _Arrivals:
         self._n, self._ended, self._word = 0, "stop", "heap"
         self._came, self._together = 0, together or _Together()
         self._first_ns = self._last_ns = self._bytes_before = 0
+        self._first_packets = 0.0  # when something was there first, at a look or with a chunk
+        self._longest_pause = 0.0  # the most that nothing has come after that, at a look
         self._at_first: Usage | None = None  # what had been used when the first heap came
         if together is None:
             self._listen()
@@ -265,7 +267,7 @@ class _Arrivals:
                     self._together.has_ended = True
                 return
             self._last_ns = time.monotonic_ns()
-            self._together.since = time.monotonic()
+            self._note_that_something_came(time.monotonic())
             if self._first_ns == 0:
                 self._first_ns = self._last_ns
                 self._bytes_before = self._stats()["payload_bytes"]
@@ -273,15 +275,23 @@ class _Arrivals:
             yield came
             del came  # whose memory the next one may need
 
+    def _note_that_something_came(self, now: float) -> None:
+        self._first_packets = self._first_packets or now
+        self._together.since = now
+
     def _look(self) -> None:
         """End the stream if nothing has come for some time: the stop heap may be lost."""
         came, now, together = self._stats()["packets_received"], time.monotonic(), self._together
         if came != self._came:
-            self._came, together.since = came, now
+            self._came = came
+            self._note_that_something_came(now)
             return
         # A stream that has ended earlier keeps its socket: to close that would move flows.
         patience_s = _LOOK_S if together.has_ended else self._options.silence_s
-        if together.since and now - together.since >= patience_s:
+        if not together.since:
+            return
+        self._longest_pause = max(self._longest_pause, now - together.since)
+        if now - together.since >= patience_s:
             if self._ended == "stop" and not together.has_ended:
                 self._ended = "silence"
             self._stream.stop()
@@ -514,6 +524,8 @@ class ChunksOfAll(Chunks):
         waits = {
             "member_waits": self._group.stats.member_waits,
             "longest_member_wait_ns": self._group.stats.longest_member_wait_ns,
+            "first_packets_ns": round(self._first_packets * 1e9),
+            "longest_pause_ns": round(self._longest_pause * 1e9),
         }
         return super()._record(stats) | waits | {"senders": self._senders()}
 

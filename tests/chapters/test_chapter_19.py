@@ -247,7 +247,7 @@ def test_with_lossy_the_others_go_on_where_a_sender_sends_nothing(lab, language)
 
 @receiver_language
 def test_without_it_all_wait_for_a_sender_that_sends_nothing_until_it_ends(lab, language):
-    argv = ["--senders", "2", "-t", "0.5", "--json", "--text"]
+    argv, start_ns = ["--senders", "2", "-t", "0.5", "--json", "--text"], time.monotonic_ns()
     receiver = Receiver(lab, language, *argv, name=CHAPTER_19)
     send(lab, flat(chunks_of(WINDOW + 2)))
     done = receiver.end()
@@ -259,6 +259,8 @@ def test_without_it_all_wait_for_a_sender_that_sends_nothing_until_it_ends(lab, 
     found = json.loads(done.output.splitlines()[-1])
     assert found["ended"] == "silence"
     assert found["member_waits"] == 1
+    assert found["longest_pause_ns"] >= 0.5e9
+    assert start_ns < found["first_packets_ns"] < time.monotonic_ns() - found["longest_pause_ns"]
 
 
 @in_c
