@@ -176,6 +176,47 @@ def test_where_a_run_was_too_short_to_time_no_rate_is_shown():
     assert list(account([sender(0, 10)], [short]).lines())[-3] == "received          10"
 
 
+def timed(*receivers: tuple[int, dict[str, object]], clocks: str = "a") -> Account:
+    """An account of receivers on machines, which say more; a letter for each machine's clock."""
+    came = [receiver(j, 10, machine=m) for j, (m, _) in enumerate(receivers)]
+    for one, (_, more) in zip(came, receivers, strict=True):
+        assert one.said is not None
+        one.said |= {"ended": "stop"} | more
+    found = account([sender(0, *[10] * len(came))], came)
+    machines = [Machine(f"host{m}", "", "", clock) for m, clock in enumerate(clocks)]
+    return Account(msgspec.structs.replace(found.measured, machines=machines))
+
+
+def test_when_first_packets_came_is_compared_by_one_clock():
+    first: list[dict[str, object]] = [
+        {"first_packets_ns": n * 10**8, "longest_pause_ns": n * 10**7} for n in (50, 52, 90)
+    ]
+    alike = timed(*((0, one) for one in first))
+    assert (alike.skew_s, alike.longest_pause_s) == (4.0, 0.9)
+    said = "First packets came to receivers within 4.1 s. A receiver got nothing for 0.9 s, and"
+    assert f"{said} then more." in list(alike.lines())
+    some = timed((0, first[0]), (1, first[1]), (2, first[2]), clocks="aab")
+    assert some.as_dict()["skew_s"] == pytest.approx(0.2)
+    assert "on machines of one clock (2 clocks) within 0.3 s." in "\n".join(some.lines())
+    none = timed((0, first[0]), (1, first[1]), clocks="ab")
+    assert none.skew_s is None
+    assert "Each receiver has a clock of its own" in "\n".join(none.lines())
+
+
+def test_silence_that_ended_a_receiver_is_no_pause():
+    found = timed((0, {"longest_pause_ns": 3 * 10**9, "ended": "silence"}))
+    assert found.longest_pause_s == 0
+    assert "got nothing" not in "\n".join(found.lines())
+
+
+def test_packets_are_out_of_order_where_none_is_missing():
+    found = timed((0, {"packets_after_loss": 3}))
+    assert "3 packets overtook others of their heaps." in list(found.lines())
+    assert found.measured.receivers[0].said is not None
+    found.measured.receivers[0].said["senders"] = [{"packets": 9}]
+    assert Account(found.measured).out_of_order == 0
+
+
 def test_of_many_receivers_the_pairs_that_lost_most_are_listed():
     found = account([sender(0, *[10] * 30)], [receiver(j, j % 11) for j in range(30)])
     lines = list(found.lines())

@@ -13,6 +13,7 @@ from spead_tutorial.tools.array.measured import Ended, Look, Lost, Measured
 
 #: Up to so many receivers have a column each; of more, only the pairs that lost most are listed.
 _MOST_COLUMNS, _WORST, _MOST_NAMES = 10, 10, 4
+_LOOK_S = 0.1  # how often receivers look whether something has come
 _MOST_MERGED = 128  # packets that the kernel puts into one message at most
 
 
@@ -157,6 +158,49 @@ class Account:
         waits = [number(one, "longest_chunk_wait_ns") for one in self.measured.receivers]
         if longest := max(waits, default=0):
             yield f"A receiver waited up to {longest / 1e6:.1f} ms for its program."
+        yield from self._on_the_way()
+
+    def _on_the_way(self) -> Iterator[str]:
+        clocks = {self.measured.machines[one.machine].clock for one in self.measured.receivers}
+        said = []
+        if (skew := self.skew_s) is not None:
+            among = f" on machines of one clock ({len(clocks)} clocks)" if len(clocks) > 1 else ""
+            said.append(f"First packets came to receivers{among} within {skew + _LOOK_S:.1f} s.")
+        elif len(clocks) > 1:
+            said.append("Each receiver has a clock of its own: first packets do not compare.")
+        if (pause := self.longest_pause_s) >= 2 * _LOOK_S:
+            said.append(f"A receiver got nothing for {pause:.1f} s, and then more.")
+        if said:
+            yield " ".join(said)
+        if n := self.out_of_order:
+            yield f"{some(n, 'packet')} overtook others of their heaps."
+
+    @property
+    def skew_s(self) -> float | None:
+        """How far apart receivers saw their first packets, where some share a clock."""
+        by_clock: dict[str, list[int]] = {}
+        for one in self.measured.receivers:
+            if first := number(one, "first_packets_ns"):
+                by_clock.setdefault(self.measured.machines[one.machine].clock, []).append(first)
+        skews = [(max(its) - min(its)) / 1e9 for its in by_clock.values() if len(its) > 1]
+        return max(skews, default=None)
+
+    @property
+    def longest_pause_s(self) -> float:
+        """How long a receiver got nothing between its first packets and its last."""
+        return max((number(one, "longest_pause_ns") / 1e9 for one in self.measured.receivers
+                    if (one.said or {}).get("ended") == "stop"), default=0.0)  # fmt: skip
+
+    @property
+    def out_of_order(self) -> int:
+        """How many packets came before others of their heap, to receivers that miss none.
+
+        Where packets are missing, those behind them count as such, too.
+        """
+        whole = (all(one.missing == 0 for one in column) for column in self.columns)
+        return sum(number(one, "packets_after_loss")
+                   for one, is_whole in zip(self.measured.receivers, whole, strict=False)
+                   if is_whole)  # fmt: skip
 
     # ---- Who lost what ----
 
@@ -215,7 +259,9 @@ class Account:
         pairs = [[dataclasses.asdict(one) | {"missing": one.missing} for one in row]
                  for row in self.pairs]  # fmt: skip
         return {"verdict": self.verdict, "whole": self.is_whole, "failures": self.failures,
-                "places": [line.strip() for line in self._places()], "pairs": pairs}  # fmt: skip
+                "places": [line.strip() for line in self._places()], "pairs": pairs,
+                "skew_s": self.skew_s, "longest_pause_s": self.longest_pause_s,
+                "out_of_order": self.out_of_order}  # fmt: skip
 
 
 def _pair(to: dict[str, int], came: dict[str, int]) -> Pair:

@@ -41,6 +41,7 @@ for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
 os.execv(sys.argv[2], sys.argv[2:])"""
 _LINE, _KEPT = 4096, 4096  # the most of a line of errors that is read at once, and of all is kept
 _SAID = 1 << 20  # bytes of what it prints, which is one object
+_BOOT = Path("/proc/sys/kernel/random/boot_id")  # monotonic clocks begin with it
 _PLUGIN = "spead-tutorial-array"
 _ENDED = ("cancelled", "released", "forgotten")  # what becomes of a task that nobody wants any more
 
@@ -131,7 +132,7 @@ async def describe(network: str | None) -> Machine:
     worker.plugins.setdefault(_PLUGIN, Programs())
     host, name = worker.address.rpartition(":")[0].rpartition("/")[2], str(worker.name)
     cards = [
-        Machine(name, one.address, device)
+        Machine(name, one.address, device, clock=_BOOT.read_text().strip())
         for device, addresses in psutil.net_if_addrs().items()
         for one in addresses
         if one.family == socket.AF_INET and _is_in(one.address, network or f"{host}/32")

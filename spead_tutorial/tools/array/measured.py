@@ -47,6 +47,7 @@ class Machine(msgspec.Struct, frozen=True):
     name: str  #: Its worker's name.
     address: str  #: That of the card which carries data.
     device: str  #: That card.
+    clock: str = ""  #: Whose clock it has: times of machines with the same one compare.
 
 
 class _Counts(msgspec.Struct):
