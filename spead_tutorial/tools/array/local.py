@@ -26,6 +26,8 @@ from spead_tutorial.tools.array.measured import Asked, Lost, Measured
 #: What measures a corner turn on machines that are there.
 Measure = Callable[[Asked], Measured]
 _PORT, _CONNECT_S = 8786, 60
+#: Dask's profiler looks at a worker's threads 100 times a second, and keeps what it has seen.
+_PROFILE = "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"
 _ENGINE = f"import {__name__} as local; local.main()"
 
 
@@ -39,7 +41,7 @@ def lab_of(
             links.enter_context(lab.machines[i].limited(round(rate * 8e6)))
         for i, share in losing.items():
             links.enter_context(lab.machines[i].losing(share))
-        env = os.environ | {"DASK_TEMPORARY_DIRECTORY": lab.folder()}
+        env = os.environ | {"DASK_TEMPORARY_DIRECTORY": lab.folder(), _PROFILE: "False"}
         for i in range(machines):
             _start_worker(lab, i, env)
         argv = [sys.executable, "-P", "-c", _ENGINE, lab.control, str(machines)]
