@@ -47,7 +47,8 @@ def lab_of(
         argv = [sys.executable, "-P", "-c", _ENGINE, lab.control, str(machines)]
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         engine = lab.switch.popen(argv, **pipes, env=env, start_new_session=True)
-        _answer(engine)  # before it, Ctrl-C would find Python starting
+        if why := _answer(engine):  # before it, Ctrl-C would find Python starting
+            raise ProgramError(why)
 
         def lost() -> list[Lost]:
             return [
