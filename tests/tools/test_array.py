@@ -27,6 +27,7 @@ from spead_tutorial.tools.array.account import Account
 from spead_tutorial.tools.array.measured import Asked, Ended, Look, Lost, Machine, Measured
 from support.labs import needs_lab
 from support.processes import python_for_anyone
+from support.schedulers import two_workers
 from support.typed import run
 
 PATIENCE_S = 110
@@ -288,9 +289,9 @@ def test_without_matplotlib_one_line_says_so_before_anything_is_sent(here, monke
 
 
 def test_where_too_few_workers_come_one_line_says_so(scheduler, here, monkeypatch):
-    from spead_tutorial.tools.array import local
+    from spead_tutorial.tools.array import workers
 
-    monkeypatch.setattr(local, "_CONNECT_S", 2)
+    monkeypatch.setattr(workers, "CONNECT_S", 2)
     done = here("array", "--scheduler", scheduler[0], "--workers", "3")
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(
@@ -299,7 +300,7 @@ def test_where_too_few_workers_come_one_line_says_so(scheduler, here, monkeypatc
 
 
 def test_where_workers_are_paused_one_line_says_what_they_lack(here, monkeypatch):
-    from spead_tutorial.tools.array import local
+    from spead_tutorial.tools.array import workers
 
     class Client(contextlib.nullcontext):
         def __init__(self, *_, **__):
@@ -313,7 +314,7 @@ def test_where_workers_are_paused_one_line_says_what_they_lack(here, monkeypatch
 
         scheduler = mock.Mock()
 
-    monkeypatch.setattr(local, "Client", Client)
+    monkeypatch.setattr(workers, "Client", Client)
     done = here("array", "--scheduler", "tcp://x:1", "--workers", "2")
     said = (
         r"spead-tutorial: the scheduler has 1 worker, not 2: [^\n]* --memory-limit 0, as [^\n]*\n"
@@ -322,9 +323,9 @@ def test_where_workers_are_paused_one_line_says_what_they_lack(here, monkeypatch
 
 
 def test_where_no_scheduler_answers_one_line_says_so(here, monkeypatch):
-    from spead_tutorial.tools.array import local
+    from spead_tutorial.tools.array import workers
 
-    monkeypatch.setattr(local, "_CONNECT_S", 1)
+    monkeypatch.setattr(workers, "CONNECT_S", 1)
     done = here("array", "--scheduler", "tcp://127.0.0.1:1")
     assert (done.returncode, done.stdout) == (1, "")
     said = r"spead-tutorial: no scheduler [^\n]* at tcp://127.0.0.1:1: [^\n]*\n"
@@ -491,31 +492,8 @@ def test_nothing_is_left_when_the_tool_is_killed(tmp_path, monkeypatch):
 
 @pytest.fixture
 def scheduler(tmp_path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
-    """A scheduler of Dask's with two workers, of one thread each; its settings are the usual."""
-    port = str(20000 + os.getpid() % 10000)
-    address = f"tcp://127.0.0.1:{port}"
-    one = [sys.executable, "-P", "-m"]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "text": True}
-    here = ["--host", "127.0.0.1", "--no-dashboard"]
-    argvs = [[*one, "distributed.cli.dask_scheduler", *here, "--port", port]]
-    for i in range(2):
-        more = ["--no-nanny", "--nthreads", "1", "--local-directory", str(tmp_path)]
-        argvs.append(
-            [*one, "distributed.cli.dask_worker", address, "--name", f"host{i}", *here, *more]
-        )
-    with contextlib.ExitStack() as stack:
-        started = [stack.enter_context(subprocess.Popen(argv, **quiet)) for argv in argvs]  # type: ignore[call-overload]
-        for process in started:
-            stack.callback(process.kill)
-        wait_for_workers(address)
-        yield address, started
-
-
-def wait_for_workers(address: str) -> None:
-    from distributed import Client
-
-    with Client(address, timeout=60, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
+    with two_workers(tmp_path) as started:
+        yield started
 
 
 #: Ports of this process: tests beside it have the usual ones of loopback.
@@ -573,9 +551,9 @@ def test_a_worker_that_is_stuck_is_named_and_the_rest_is_kept(scheduler):
 
 
 def test_of_a_worker_that_is_stuck_before_the_run_there_is_one_line(scheduler, here, monkeypatch):
-    from spead_tutorial.tools.array import engine
+    from spead_tutorial.tools.array import workers
 
-    monkeypatch.setattr(engine, "_STUCK_S", 1)
+    monkeypatch.setattr(workers, "STUCK_S", 1)
     scheduler[1][1].send_signal(signal.SIGSTOP)
     done = here("array", "--scheduler", scheduler[0], *ON_WORKERS)
     assert (done.returncode, done.stdout) == (1, "")
@@ -585,8 +563,8 @@ def test_of_a_worker_that_is_stuck_before_the_run_there_is_one_line(scheduler, h
 #: The tool, which gives up a worker soon.
 HASTY = [sys.executable, "-P", "-c", """\
 from spead_tutorial.tools import cli
-from spead_tutorial.tools.array import engine
-engine._STUCK_S = 8
+from spead_tutorial.tools.array import workers
+workers.STUCK_S = 8
 cli.main()"""]  # fmt: skip
 
 

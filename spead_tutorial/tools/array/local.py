@@ -18,14 +18,14 @@ from distributed import Client, LocalCluster
 
 from spead_tutorial.lab import LabArray, LabError, LabProcess
 from spead_tutorial.lab.array import DATA
-from spead_tutorial.ledger import some
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.tools.array.engine import Engine, workers_at
+from spead_tutorial.tools.array.engine import Engine
 from spead_tutorial.tools.array.measured import Asked, Lost, Measured
+from spead_tutorial.tools.array.workers import CONNECT_S, connected
 
 #: What measures a corner turn on machines that are there.
 Measure = Callable[[Asked], Measured]
-_PORT, _CONNECT_S = 8786, 60
+_PORT = 8786
 #: Dask's profiler looks at a worker's threads 100 times a second, and keeps what it has seen.
 _PROFILE = "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"
 _ENGINE = f"import {__name__} as local; local.main()"
@@ -71,7 +71,7 @@ def _start_worker(lab: LabArray, i: int, env: Mapping[str, str]) -> None:
         *(sys.executable, "-P", "-m", "distributed.cli.dask_worker"),
         *(f"tcp://{lab.control}:{_PORT}", "--name", machine.name, "--host", machine.control),
         *("--no-nanny", "--no-dashboard", "--nthreads", "2", "--memory-limit", "0"),
-        *("--death-timeout", str(_CONNECT_S)),
+        *("--death-timeout", str(CONNECT_S)),
     ]
     null = subprocess.DEVNULL
     machine.popen(argv, stdin=null, stdout=null, stderr=null, env=env, start_new_session=True)
@@ -108,22 +108,7 @@ def _answer(engine: LabProcess) -> str:
 @contextlib.contextmanager
 def workers_of(address: str, workers: int) -> Iterator[Measure]:
     """Wait until a scheduler has so many workers; lend what measures on all that it has."""
-    try:
-        client = Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError) as error:
-        why = str(error).splitlines()[0]
-        raise ProgramError(f"no scheduler of Dask's answers at {address}: {why}") from None
-    with client:
-        try:
-            client.wait_for_workers(workers, timeout=_CONNECT_S)
-        except TimeoutError:
-            found = workers_at(client).values()
-            paused = sum(one["status"] == "paused" for one in found)
-            way = "--memory-limit 0, as some are paused" if paused else "--no-nanny"
-            raise ProgramError(
-                f"the scheduler has {some(len(found) - paused, 'worker')}, not {workers}: on each"
-                f" machine, start dask worker with {way}"
-            ) from None
+    with connected(address, workers) as client:
         yield lambda asked: _measure(client, asked)
 
 
@@ -155,7 +140,7 @@ def _serve(host: str, machines: str) -> None:
     settings: dict[str, Any] = {"host": host, "scheduler_port": _PORT, "dashboard_address": None}
     cluster = LocalCluster(n_workers=0, silence_logs=logging.CRITICAL, **settings)
     client = Client(cluster, set_as_default=False)
-    client.wait_for_workers(int(machines), timeout=_CONNECT_S)
+    client.wait_for_workers(int(machines), timeout=CONNECT_S)
     print(flush=True)  # from now on Ctrl-C leads to an account
     for line in sys.stdin:
         measured = _measure(client, msgspec.json.decode(line, type=Asked))
