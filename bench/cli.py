@@ -57,6 +57,8 @@ def cli() -> None:
 @click.option("--beside", "others", multiple=True, metavar="NAME=PYTHON",
               help="Measure another installation of the package in the same rounds.")  # fmt: skip
 @click.option("--plot", is_flag=True, help="Draw the pictures afterwards.")
+@click.option("--scheduler", metavar="ADDRESS",
+              help="Have the workers of a scheduler of Dask's share each sweep.")  # fmt: skip
 def run(
     sweeps: tuple[Sweep, ...],
     size: str,
@@ -67,6 +69,7 @@ def run(
     retry: bool,
     others: tuple[str, ...],
     plot: bool,
+    scheduler: str | None,
 ) -> int:
     """Measure SWEEPS; all of them by default (--dry-run says which there are).
 
@@ -74,6 +77,10 @@ def run(
     Ctrl-C, SIGTERM or a crash, the same command goes on from there, and more --rounds are added.
     A sample that failed is repeated: the record keeps both, and the later one counts. A case that
     fails in the same way three times in a row is given up, until --retry or --restart.
+
+    With --scheduler, each worker of Dask's takes the cases of some sizes: workers have to be of one
+    kind, and each on a machine of its own. What is measured on one that is lost is missing, and
+    the same command goes on with it.
 
     \b
     Example: python -m bench run tut-10 --quick --plot
@@ -89,16 +96,22 @@ def run(
                 path.unlink(missing_ok=True)
             outcomes.add(_say_what_is_planned(sweep, plan, path))
             if plan.cases and not dry_run:
-                outcomes.add(_measure(plan, path))
+                outcomes.add(_measure(plan, path, scheduler))
                 if plot and any(picture.sweep == sweep.name for picture in figures.PICTURES):
                     _draw(output, output.parent / "figures", sweep.name)
     return _worst(outcomes)
 
 
-def _measure(plan: Plan, path: Path) -> int:
+def _measure(plan: Plan, path: Path, scheduler: str | None) -> int:
     """Measure, show what it came to, and return whether something failed."""
-    with _shown(plan, path) as shown:
-        recording = measure(plan, path, shown, _say)
+    with contextlib.ExitStack() as stack:
+        shared = None
+        if scheduler is not None:
+            from bench.shared import sharing  # which needs Dask
+
+            shared = stack.enter_context(sharing(scheduler, plan))
+        shown = stack.enter_context(_shown(plan, path))
+        recording = measure(plan, path, shown, _say, shared)
     lines_missing = left(plan.steps(), recording, retry=True)
     return max(_show(settled(recording)), _FAILED if lines_missing else 0)
 

@@ -7,7 +7,7 @@ import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import spead_tutorial
 from bench.peers import build_key, build_of, builds
@@ -22,6 +22,9 @@ from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Taken, locked
 from spead_tutorial.measure.rounds import left, schedule
+
+if TYPE_CHECKING:
+    from bench.shared import Shared
 
 SEED = 31
 _START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
@@ -129,24 +132,37 @@ def measure(
     path: Path,
     show: Callable[[Sequence[Step]], Iterator[Step]],
     say: Callable[[str], None],
+    shared: "Shared | None" = None,
 ) -> Recording:
     """Have all steps of a plan observed that a record does not hold yet."""
-    receives = any(observer.receives for observer in plan.observers)
-    with receiving_lab() if receives else Lab() as lab:
+    how: dict[str, Any] = {"path": path, "retry": plan.retry, "show": show}
+    how["say"] = lambda step, failure: say(f"{step.case.name}: {failure}")
+    if shared is not None:
+        return rounds.measure(plan.steps(), shared.take, shared.header(), lane=shared.lane, **how)
+    with _lab(plan) as lab:
 
         def observe(step: Step, known: Sample | None) -> Iterator[Taken]:
             with locked(ONE_AT_A_TIME, wait=True):
                 yield from step.case.observer.observe(lab, plan.size, step, known)
 
-        return rounds.measure(
-            plan.steps(),
-            observe,
-            _header(plan, lab),
-            path=path,
-            retry=plan.retry,
-            show=show,
-            say=lambda step, failure: say(f"{step.case.name}: {failure}"),
-        )
+        return rounds.measure(plan.steps(), observe, _header(plan, lab), **how)
+
+
+def _lab(plan: Plan) -> Lab:
+    receives = any(observer.receives for observer in plan.observers)
+    return receiving_lab() if receives else Lab()
+
+
+def observed(plan: Plan, step: Step, known: Sample | None) -> list[Taken]:
+    """Return what there is of one step, in a lab of its own."""
+    with locked(ONE_AT_A_TIME, wait=True), _lab(plan) as lab:
+        return list(step.case.observer.observe(lab, plan.size, step, known))
+
+
+def header_of(plan: Plan) -> Header:
+    """Return what a record says of this machine."""
+    with _lab(plan) as lab:
+        return _header(plan, lab)
 
 
 def _header(plan: Plan, lab: Lab) -> Header:

@@ -7,10 +7,14 @@ there: the order of each round follows from the seed and the round alone.
 
 import contextlib
 import dataclasses
+import functools
 import random
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Self
 
 from msgspec.structs import replace
 
@@ -101,28 +105,67 @@ def measure(
     retry: bool = False,
     show: Callable[[Sequence[Step]], Iterable[Step]] = iter,
     say: Callable[[Step, str], None],
+    lane: Callable[[Step], int] | None = None,
 ) -> Recording:
-    """Take what a record lacks; a case that fails alike `PATIENCE` times is given up."""
+    """Take what a record lacks; a case that fails alike `PATIENCE` times is given up.
+
+    Steps of different lanes are taken at the same time, those of one lane one after the other.
+    """
     hopeless: set[str] = set()
     writer, begun = (None, Recording(header, ())) if path is None else _open(path, header)
-    there, taken = begun, list(begun.taken)
-    with writer or contextlib.nullcontext():
-        for step in show(left(steps, begun, retry=retry)):
-            if step.case.name in hopeless:
-                continue
-            failed = False
-            for one in _observed(step, take, _known(step, there.samples), say):
+    taken, lock = list(begun.taken), threading.Lock()
+
+    def there() -> Recording:
+        with lock:
+            return Recording.of(begun.header, taken)
+
+    def do(step: Step) -> None:
+        if step.case.name in hopeless:
+            return
+        failed = False
+        for one in _observed(step, take, _known(step, there().samples), say):
+            with lock:
                 if writer is not None:
                     writer.add(one)
                 taken.append(one)
-                if isinstance(one, Sample) and one.failure is not None:
-                    failed = True
-                    say(step, one.failure)
-            there = Recording.of(begun.header, taken)
-            if failed and step.case.name in given_up(there.samples, there.superseded):
-                hopeless.add(step.case.name)
-                say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
-    return there if path is None else read(path)
+            if isinstance(one, Sample) and one.failure is not None:
+                failed = True
+                say(step, one.failure)
+        if failed and step.case.name in given_up(there().samples, there().superseded):
+            hopeless.add(step.case.name)
+            say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
+
+    with writer or contextlib.nullcontext(), _Lanes(lane) as lanes:
+        wanted = left(steps, begun, retry=retry)
+        for _, end in zip(show(wanted), lanes.begun(do, wanted), strict=True):
+            end()
+    return there() if path is None else read(path)
+
+
+class _Lanes:
+    """Threads that take steps, one for each lane; without lanes the caller's."""
+
+    def __init__(self, lane: Callable[[Step], int] | None) -> None:
+        self._lane = lane
+        self._threads: dict[int, ThreadPoolExecutor] = {}
+
+    def begun(self, do: Callable[[Step], None], steps: Sequence[Step]) -> list[Callable[[], None]]:
+        """Have steps begin, as far as there are threads; return what waits for the end of each."""
+        if self._lane is None:
+            return [functools.partial(do, step) for step in steps]
+        lanes = [self._lane(step) for step in steps]
+        self._threads = {one: ThreadPoolExecutor(1) for one in set(lanes)}
+        return [
+            self._threads[one].submit(do, step).result
+            for one, step in zip(lanes, steps, strict=True)
+        ]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for thread in self._threads.values():
+            thread.shutdown(wait=False, cancel_futures=True)
 
 
 def _observed(
