@@ -453,6 +453,16 @@ def test_where_the_engine_is_killed_one_line_says_so():
 
 
 @needs_lab
+def test_where_the_engine_does_not_start_its_line_says_why(here, monkeypatch):
+    from spead_tutorial.tools.array import local
+
+    monkeypatch.setattr(local, "_ENGINE", "print('only one of 2 workers arrived')")
+    done = here("array", *SMALL)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "spead-tutorial: only one of 2 workers arrived\n"
+
+
+@needs_lab
 def test_ctrl_c_ends_it_with_what_was_measured():
     with sending(*SMALL, "--seconds", "60") as (tool, processes):
         tool.send_signal(signal.SIGINT)
