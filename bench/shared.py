@@ -34,7 +34,7 @@ class Shared:
         found = self._workers.each(header_of, [(self._plan,)] * len(self._workers.all))
         for worker, one in zip(self._workers.all, found, strict=True):
             if isinstance(one, Exception):
-                raise RecordError(str(one))
+                raise RecordError(f"{worker.name}: {one}")
             if (why := differs(found[0], one)) is not None:
                 raise RecordError(f"{worker.name} is of another kind: {why}")
         first: Header = found[0]

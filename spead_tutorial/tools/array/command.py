@@ -84,7 +84,8 @@ def array(**given: Any) -> int:
 
     With --search, the rate is doubled until a packet is missing, and then what is between the last
     rate that held and the first that did not is halved, down to 9 percent. Each try takes --seconds
-    and a few more, and has a line on standard error; the account is of the highest that held.
+    and a few more, and standard error says what came of it. The account is of the highest rate that
+    held; after Ctrl-C, of the highest so far.
 
     \b
     Example: spead-tutorial array
