@@ -8,7 +8,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from spead_tutorial.tools.array.highest import search
+from spead_tutorial.tools.array.account import Account
+from spead_tutorial.tools.array.highest import Search, search
 from spead_tutorial.tools.array.measured import Asked, Ended, Look, Machine, Measured
 from support.labs import needs_lab
 
@@ -25,14 +26,18 @@ def run_at(asked: Asked, most: float, fastest: float = 1e9) -> Measured:
     return Measured(asked, [Machine("host0", "", "")], *ends, [Look(0, 0, 0, 0, 0, 0)])
 
 
+def rates(found: Search) -> list[float]:
+    return [round(one.asked, 1) for one in found.tried]
+
+
 def searched(**most: float) -> tuple[list[float], str, Measured]:
     found, best = search(lambda asked: run_at(asked, **most), ASKED)
-    return [round(one.asked, 1) for one in found.tried], found.answer, best
+    return rates(found), found.answer, best
 
 
-def test_the_rate_is_doubled_and_what_is_between_is_halved(capsys):
+def test_the_rate_is_doubled_and_what_is_between_is_halved_and_three_runs_hold(capsys):
     tried, answer, best = searched(most=33)
-    assert tried == [10, 20, 40, 28.3, 33.6, 30.8]
+    assert tried == [10, 20, 40, 28.3, 33.6, 30.8, 30.8, 30.8]
     assert answer == "All arrives at 30.84 MB/s of each sender; at 33.64 MB/s packets are missing."
     assert best.asked.rate == pytest.approx(30.84, rel=1e-3)
     said = capsys.readouterr().err.splitlines()
@@ -48,7 +53,7 @@ def test_where_the_first_rate_is_too_high_the_search_goes_down():
 
 def test_where_senders_are_the_slower_ones_the_search_ends_there():
     tried, answer, _ = searched(most=1000, fastest=50)
-    assert tried == [10, 20, 40, 80]
+    assert tried == [10, 20, 40, 80, 80, 80]
     assert answer == "All arrives at 50 MB/s of each sender, which send no faster."
 
 
@@ -57,6 +62,26 @@ def test_where_packets_are_missing_at_any_rate_that_is_the_answer():
     assert tried == [10, 5, 2.5, 1.2, 0.6, 0.3, 0.2]
     assert answer == "All that was tried is too fast: at 0.1562 MB/s packets are missing."
     assert best.asked.rate == pytest.approx(0.15625)
+
+
+def test_a_rate_that_loses_something_later_has_not_held():
+    runs = iter(
+        [100, 100, 0, 100, 0, 100, 100, 0, *[100] * 9]
+    )  # 10, 20, 40, 28, 34, 31 three times
+    found, best = search(lambda asked: run_at(asked, most=next(runs) and 1000), ASKED)
+    assert rates(found) == [10, 20, 40, 28.3, 33.6, 30.8, 30.8, 30.8, 28.3, 28.3]
+    assert (
+        found.answer
+        == "All arrives at 28.28 MB/s of each sender; at 30.84 MB/s packets are missing."
+    )
+    assert best.asked.rate == pytest.approx(28.28, rel=1e-3)
+    assert Account(best).is_whole
+
+
+def test_senders_that_are_late_once_do_not_end_it():
+    late = iter([5, *[1e9] * 30])
+    found, _ = search(lambda asked: run_at(asked, 33, fastest=next(late)), ASKED)
+    assert rates(found)[:5] == [10, 10, 10, 20, 40]
 
 
 def cut_short_at(number: int, how: Callable[[Measured], Measured]) -> tuple[str, Measured]:
@@ -95,7 +120,7 @@ def test_what_fails_ends_it_and_is_said():
     answer, best = cut_short_at(2, failed)
     assert answer == "All arrives at 10 MB/s of each sender; no more was tried."
     assert (best.asked.rate, best.trouble) == (10, ["host0 is stuck"])
-    assert cut_short_at(1, failed)[0] == "Nothing was tried."
+    assert cut_short_at(1, failed)[0] == "None was tried."
 
 
 @needs_lab

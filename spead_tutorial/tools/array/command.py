@@ -83,13 +83,13 @@ def array(**given: Any) -> int:
     status is 1 where a packet is missing, or a program failed.
 
     With --search, the rate is doubled until a packet is missing, and then what is between the last
-    rate that held and the first that did not is halved, down to 9 percent. Each try takes --seconds
-    and a few more, and standard error says what came of it. The account is of the highest rate that
-    held; after Ctrl-C, of the highest so far.
+    rate that held and the first that did not is halved, down to 9 percent. Three runs in a row have
+    to lose nothing at the rate that is found. Each takes --seconds and a few more, and standard
+    error says what came of it. The account is of that rate; after Ctrl-C, of the best so far.
 
     \b
     Example: spead-tutorial array
-    Example: spead-tutorial array --search --rate 5 --seconds 2 --slow 1 20
+    Example: spead-tutorial array --search --senders 2 --receivers 2 --rate 5 --slow 1 20
     Example: spead-tutorial array --local 3 --senders 2 --receivers 3 --slow 1 4
     Example: spead-tutorial array --scheduler tcp://10.0.0.1:8786 --allow-real-network
     """
