@@ -131,20 +131,17 @@ async def describe(network: str | None) -> Machine:
     worker = get_worker()
     worker.plugins.setdefault(_PLUGIN, Programs())
     host, name = worker.address.rpartition(":")[0].rpartition("/")[2], str(worker.name)
+    wanted = ipaddress.IPv4Network(network or host)
     cards = [
         Machine(name, one.address, device, clock=_BOOT.read_text().strip())
         for device, addresses in psutil.net_if_addrs().items()
         for one in addresses
-        if one.family == socket.AF_INET and _is_in(one.address, network or f"{host}/32")
+        if one.family == socket.AF_INET and ipaddress.IPv4Address(one.address) in wanted
     ]
     if not cards:
         raise ValueError(f"{name} ({os.uname().nodename}) has no address in {network or host}:"
                          " say with --data-network which one carries data")  # fmt: skip
     return cards[0]
-
-
-def _is_in(address: str, network: str) -> bool:
-    return ipaddress.IPv4Address(address) in ipaddress.IPv4Network(network)
 
 
 def check(hosts: Sequence[str], device: str | None, allow_real_network: bool) -> None:
