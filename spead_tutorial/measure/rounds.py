@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Self
 
 from msgspec.structs import replace
 
@@ -135,36 +134,27 @@ def measure(
             hopeless.add(step.case.name)
             say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
 
-    with writer or contextlib.nullcontext(), _Lanes(lane) as lanes:
-        wanted = left(steps, begun, retry=retry)
-        for _, end in zip(show(wanted), lanes.begun(do, wanted), strict=True):
+    wanted = left(steps, begun, retry=retry)
+    with writer or contextlib.nullcontext(), _begun(do, wanted, lane) as ends:
+        for _, end in zip(show(wanted), ends, strict=True):
             end()
     return there() if path is None else read(path)
 
 
-class _Lanes:
-    """Threads that take steps, one for each lane; without lanes the caller's."""
-
-    def __init__(self, lane: Callable[[Step], int] | None) -> None:
-        self._lane = lane
-        self._threads: dict[int, ThreadPoolExecutor] = {}
-
-    def begun(self, do: Callable[[Step], None], steps: Sequence[Step]) -> list[Callable[[], None]]:
-        """Have steps begin, as far as there are threads; return what waits for the end of each."""
-        if self._lane is None:
-            return [functools.partial(do, step) for step in steps]
-        lanes = [self._lane(step) for step in steps]
-        self._threads = {one: ThreadPoolExecutor(1) for one in set(lanes)}
-        return [
-            self._threads[one].submit(do, step).result
-            for one, step in zip(lanes, steps, strict=True)
-        ]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for thread in self._threads.values():
+@contextlib.contextmanager
+def _begun(
+    do: Callable[[Step], None], steps: Sequence[Step], lane: Callable[[Step], int] | None
+) -> Iterator[list[Callable[[], None]]]:
+    """Lend what waits for the end of each step; each lane has a thread, which begins at once."""
+    if lane is None:
+        yield [functools.partial(do, step) for step in steps]
+        return
+    lanes = [lane(step) for step in steps]
+    threads = {one: ThreadPoolExecutor(1) for one in set(lanes)}
+    try:
+        yield [threads[one].submit(do, step).result for one, step in zip(lanes, steps, strict=True)]
+    finally:
+        for thread in threads.values():
             thread.shutdown(wait=False, cancel_futures=True)
 
 
