@@ -14,6 +14,11 @@ enum {
     BATCH_PACKETS = 252, /* whole messages: 2 of 126, 4 of 63 (1024 bytes each), 36 of 7 (9000) */
     BATCH_PIECES = 1024,
     BATCH_SCRATCH = 32768,
+    /* What another core has just written takes a while to come. Heaps of at most SMALL bytes are
+     * asked for so many heaps before their packets are made: slots, then what they point to. */
+    SLOT_AHEAD = 8,
+    VALUES_AHEAD = 3,
+    SMALL = 1024,
 };
 
 bool spti_stream_make_batches(spt_stream *s, size_t packet_size)
@@ -40,6 +45,33 @@ void spti_stream_free_batches(spt_stream *s)
     free(s->batches);
 }
 
+static void fetch(const void *from, size_t size)
+{
+    for (size_t i = 0; i < size; i += SPTI_CACHE_LINE)
+        __builtin_prefetch((const uint8_t *)from + i);
+}
+
+static void fetch_values(const spti_slot *slot)
+{
+    const spt_heap *heap = slot->packetizer.heap;
+    if (slot->exhausted || heap->payload_length > SMALL) /* dropped heaps may be gone */
+        return;
+    for (size_t i = 0; i < heap->n_items; i++) {
+        const spti_heap_item *item = &heap->items[i];
+        if (item->value != NULL)
+            fetch(item->value, item->immediate ? 1 : item->length);
+    }
+}
+
+/* Ask for the heaps that come soon after the cursor, of n that are queued. */
+static void fetch_ahead(const spt_stream *s, size_t n)
+{
+    if (n > SLOT_AHEAD)
+        fetch(spti_slot_at(s, s->cursor + SLOT_AHEAD), sizeof(spti_slot));
+    if (n > VALUES_AHEAD)
+        fetch_values(spti_slot_at(s, s->cursor + VALUES_AHEAD));
+}
+
 /* Count the heaps of the group at the cursor that have packets to make. */
 static void count_group(spt_stream *s)
 {
@@ -54,8 +86,10 @@ static bool find_group(spt_stream *s)
 {
     while (s->group_left == 0) {
         s->cursor = s->group_end;
-        if (s->cursor == __atomic_load_n(&s->tail, __ATOMIC_SEQ_CST))
+        size_t tail = __atomic_load_n(&s->tail, __ATOMIC_SEQ_CST);
+        if (s->cursor == tail)
             return false;
+        fetch_ahead(s, tail - s->cursor);
         s->turn = s->cursor;
         s->group_end = s->cursor + spti_slot_at(s, s->cursor)->group_size;
         count_group(s);

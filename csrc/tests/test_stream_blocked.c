@@ -242,6 +242,26 @@ TEST(a_cancelled_heap_is_given_back_before_those_ahead_of_it)
     CHECK_PASSED(1, 1, 1, 3, 3, 3);
 }
 
+TEST(a_cancelled_heap_is_not_looked_at_when_those_ahead_of_it_are_sent)
+{
+    enum { FIRST = 84 + 4 }; /* as many as a batch has room for, and up to the other heap */
+    spt_heap_reference group[FIRST];
+    begin(128, 0);
+    for (int i = 0; i < FIRST; i++)
+        group[i] = (spt_heap_reference){heap, -1, 0, -1};
+    REQUIRE(spt_stream_send_heaps(stream, group, FIRST, SPT_GROUP_SERIAL, &sent[0], NULL) ==
+            SPT_OK);
+    spt_heap *other = new_heap_of(value, 8);
+    REQUIRE(spt_stream_send_heap(stream, other, &sent[1], NULL) == SPT_OK);
+    send_heaps(2, 1);
+    await(0);
+    check_cancel(1, 0);
+    spt_heap_destroy(other);
+    let_through(ROOM);
+    CHECK_EQUAL(wait_for(2, -1), SPT_OK, spt_stream_flush(stream, -1), SPT_OK);
+    CHECK_EQUAL(sent[0].bytes, FIRST * (3 * FULL - 8 + 3 * 40 + 8));
+}
+
 TEST(a_round_robin_group_is_cancelled_as_a_whole)
 {
     /* heaps 2 3 4 take turns after 1; five of their packets are through, four are not */
