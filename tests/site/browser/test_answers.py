@@ -102,9 +102,9 @@ def test_a_point_says_what_it_is_of(figures):
     points = re.findall(r'<span class="spot"[^>]*>', "".join(figures))
     said = [re.search(r'aria-label="([^"]*)"', one)[1] for one in points]
     for pattern in (
-        r"^chapter 7, C, at .+ GB/s: .+ % of packets lost \(.+ to .+\), \d+ runs$",
+        r"^no thread, 40 ms a heap: .+ % of packets lost, .+ \(.+ to .+\), \d+ rounds$",
         r"^Python, 9000 bytes: .+ MB/s \(",
-        r"^memory kept, C, 64 MiB: .+ page faults a heap \(",
+        r"^memory kept, .+, C, 64 MiB: .+ page faults a heap \(",
         r"^Chapter 13, C, program: copy, 1 MiB: .+ ns \(",
     ):
         assert any(re.search(pattern, words) for words in said), pattern
