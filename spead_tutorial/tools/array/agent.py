@@ -63,7 +63,8 @@ class Programs(WorkerPlugin):
         self._running[task] = process
         try:
             with process:
-                if worker.state.tasks[task].state in _ENDED:  # before it was one of these
+                known = worker.state.tasks.get(task)
+                if known is None or known.state in _ENDED:  # before it was one of these
                     process.kill()
                 yield process
         finally:
