@@ -91,7 +91,7 @@ class Curves(Panel):
 
     @property
     def _top(self) -> float:
-        return self.most * 1.05 or 1
+        return self.most * (1.25 if self.uprights else 1.05) or 1  # with room for words
 
     def said(self) -> Iterator[Said]:
         for one in self.curves:
@@ -114,7 +114,7 @@ class Curves(Panel):
         axis.set_axisbelow(True)
         for x, words in self.uprights.items():
             axis.axvline(x, color=theme.faint, linewidth=1, linestyle=(0, (4, 2)), zorder=1)
-            place, within = (x, 0.78), axis.get_xaxis_transform()
+            place, within = (x, 0.98), axis.get_xaxis_transform()
             write(axis, words, place, (4, -3), within, va="top", fontsize=FAINT, color=theme.faint)
         for one in reversed(self.curves):
             self._draw(axis, one, theme)
