@@ -67,5 +67,5 @@ def _words(ours: Mapping[str, _Points], cut: Sequence[int]) -> tuple[str, str]:
     if not said:
         return f"Packets of other sizes make {facts.NO_DIFFERENCE}", subtitle
     if cut and (fragmented := told(_LARGE, cut[0])):
-        subtitle += f"; beside {_LARGE}, fragments are {fragmented}"
+        subtitle += f"; compared with {_LARGE}, fragments are {fragmented}"
     return f"Packets of {_LARGE} bytes are {said}", subtitle

@@ -82,10 +82,10 @@ def array(**given: Any) -> int:
     turns on them. Receivers are started first; once all have joined, the senders are. The exit
     status is 1 where a packet is missing, or a program failed.
 
-    With --search, the rate is doubled until a packet is missing, and then what is between the last
-    rate that held and the first that did not is halved, down to 9 percent. Three runs in a row have
-    to lose nothing at the rate that is found. Each takes --seconds and a few more, and standard
-    error says what came of it. The account is of that rate; after Ctrl-C, of the best so far.
+    With --search, the rate is doubled until a packet is missing, or halved until none is, and then
+    what is between the two is halved, down to 9 percent. Three runs in a row have to lose nothing
+    at the rate that is found. Each takes --seconds and a few more, and standard error says what
+    came of it. The account is of that rate; after Ctrl-C, of the best so far.
 
     \b
     Example: spead-tutorial array
