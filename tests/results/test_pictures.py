@@ -168,7 +168,7 @@ SAYS = [
      ["the lab's device"]),
     # An MTU parts packets where it is known and smaller than some.
     ("packets", with_mtu(9216),
-     ["; beside 9000, fragments are 75 % slower", "\n9216: fragments\n"], []),
+     ["; compared with 9000, fragments are 75 % slower", "\n9216: fragments\n"], []),
     ("packets", with_mtu(65536), [], ["fragments"]),
     ("packets", with_mtu(None), [], ["fragments"]),
     # Above such a rate the sender could not go.
