@@ -8,6 +8,7 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.tools.array.account import Account
 from spead_tutorial.tools.array.highest import Search, search
 from spead_tutorial.tools.array.measured import Asked, Ended, Look, Machine, Measured
@@ -107,7 +108,7 @@ def test_ctrl_c_ends_it_with_the_best_so_far():
 
     for how in (interrupted, raised):
         answer, best = cut_short_at(3, how)
-        assert answer == "All arrives at 20 MB/s of each sender; no more was tried."
+        assert answer == "So far, all arrives at 20 MB/s of each sender; no more was tried."
         assert (round(best.asked.rate), best.interrupted) == (20, True)
     with pytest.raises(KeyboardInterrupt):
         cut_short_at(1, raised)
@@ -117,10 +118,29 @@ def test_what_fails_ends_it_and_is_said():
     def failed(found: Measured) -> Measured:
         return msgspec.structs.replace(found, trouble=["host0 is stuck"])
 
-    answer, best = cut_short_at(2, failed)
-    assert answer == "All arrives at 10 MB/s of each sender; no more was tried."
-    assert (best.asked.rate, best.trouble) == (10, ["host0 is stuck"])
+    def raised(_: Measured) -> Measured:
+        raise ProgramError("host0 is stuck")
+
+    for how in (failed, raised):
+        answer, best = cut_short_at(2, how)
+        assert answer == "So far, all arrives at 10 MB/s of each sender; no more was tried."
+        assert (best.asked.rate, best.trouble) == (10, ["host0 is stuck"])
     assert cut_short_at(1, failed)[0] == "None was tried."
+    with pytest.raises(ProgramError):
+        cut_short_at(1, raised)
+
+
+def test_ctrl_c_is_said_also_where_nothing_held():
+    runs = iter([0, 0])
+
+    def measure(asked: Asked) -> Measured:
+        for most in runs:
+            return run_at(asked, most)
+        raise KeyboardInterrupt
+
+    found, best = search(measure, ASKED)
+    assert found.answer == "All that was tried is too fast: at 5 MB/s packets are missing."
+    assert best.interrupted
 
 
 @needs_lab

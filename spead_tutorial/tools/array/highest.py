@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.search import Criterion, Tried, next_of
 from spead_tutorial.tools.array.account import Account, number
 from spead_tutorial.tools.array.measured import Asked, Measured
@@ -26,6 +27,7 @@ class Search:
     """The tries of a search, in MB/s, in their order."""
 
     tried: list[Tried] = dataclasses.field(default_factory=list)
+    is_over: bool = False  # or it was cut short
 
     @property
     def lossy(self) -> float:
@@ -46,10 +48,11 @@ class Search:
             return f"All that was tried is too fast: {lossy}." if self.tried else "None was tried."
         runs = sorted((one for one in self.tried if one.asked == self.held), key=_OFFERED)
         middle = runs[(len(runs) - 1) // 2]
+        arrives = "All arrives" if self.is_over else "So far, all arrives"
         if middle.fell_short:
-            return f"All arrives at {middle.offered:.4g} MB/s of each sender, which send no faster."
+            return f"{arrives} at {middle.offered:.4g} MB/s of each sender, which send no faster."
         more = lossy if self.lossy < math.inf else "no more was tried"
-        return f"All arrives at {self.held:.4g} MB/s of each sender; {more}."
+        return f"{arrives} at {self.held:.4g} MB/s of each sender; {more}."
 
     def as_dict(self) -> dict[str, object]:
         """Say it for JSON."""
@@ -69,6 +72,11 @@ def search(measure: Callable[[Asked], Measured], asked: Asked) -> tuple[Search, 
                 raise
             interrupted = True
             break
+        except ProgramError as error:
+            if not last:
+                raise
+            failures = [str(error)]
+            break
         account = Account(measured)
         interrupted, failures = measured.interrupted, account.failures
         if interrupted or failures:
@@ -76,10 +84,11 @@ def search(measure: Callable[[Asked], Measured], asked: Asked) -> tuple[Search, 
         print(f"spead-tutorial: {account.verdict}", file=sys.stderr, flush=True)
         found.tried.append(Tried(rate, _offered(measured), not account.is_whole))
         last[rate] = measured
-    if found.held is None:
-        return found, measured
-    best = last[found.held]
-    best.interrupted, best.trouble = interrupted, failures
+    else:
+        found.is_over = True
+    best = measured if found.held is None else last[found.held]
+    if best is last.get(best.asked.rate):  # it went well, and what ended the search came later
+        best.interrupted, best.trouble = interrupted, failures
     return found, best
 
 
