@@ -6,6 +6,8 @@ Cells that say what is are compared with what is stored; cells that say how fast
 ``SPEAD_TUTORIAL_QUICK=0``.
 """
 
+import functools
+import importlib
 import os
 import sys
 import tempfile
@@ -29,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     os.environ["IPYTHONDIR"] = folder.name
     os.environ["XDG_RUNTIME_DIR"] = folder.name  # workers do not wait for each other's measurements
+    # Ports are chosen before a kernel takes them, and of two workers one can lose its own to the
+    # other: the kernel then lives on and never answers. Sockets in a folder are nobody else's.
+    kernel = importlib.import_module("nbval.kernel")
+    kernel.KernelManager = functools.partial(
+        kernel.KernelManager, transport="ipc", ip=f"{folder.name}/kernel"
+    )
 
 
 def pytest_collectstart(collector: pytest.Collector) -> None:
