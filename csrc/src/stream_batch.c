@@ -19,6 +19,9 @@ enum {
     SLOT_AHEAD = 8,
     VALUES_AHEAD = 3,
     SMALL = 1024,
+    /* Of packets up to this size the payload is asked for while they are made: the kernel's copy
+     * waits for each anew, and is faster by itself only where they are larger. */
+    SMALL_PACKET = 2048,
 };
 
 bool spti_stream_make_batches(spt_stream *s, size_t packet_size)
@@ -162,8 +165,14 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Whether what is sent comes from another core, to be copied. */
+static bool comes_from_afar(const spt_stream *s)
+{
+    return s->own_pool == NULL && s->n_batches == 1;
+}
+
 /* Add the packets from the midst of a heap that are alike, if the next ones are. */
-static bool add_run(spti_batch *batch, spti_slot *slot)
+static bool add_run(const spt_stream *s, spti_batch *batch, spti_slot *slot)
 {
     size_t room = least(BATCH_PACKETS - batch->n, (BATCH_PIECES - batch->n_pieces) / 2);
     room = least(room, (BATCH_SCRATCH - batch->scratch_used) / SPTI_PREFIX);
@@ -178,6 +187,10 @@ static bool add_run(spti_batch *batch, spti_slot *slot)
                                   .size = size,
                                   .substream = substream,
                                   .sender = slot};
+    if (n > 0 && size <= SMALL_PACKET && comes_from_afar(s)) {
+        const struct iovec *payload = &batch->pieces[batch->n_pieces + 1];
+        fetch(payload->iov_base, n * payload->iov_len);
+    }
     slot->in_batch = (uint16_t)(slot->in_batch + n);
     batch->n += n;
     batch->n_pieces += 2 * n;
@@ -228,7 +241,7 @@ static uint64_t fill_batch(spt_stream *s, spti_batch *batch)
         if (at_ns > 0)
             return at_ns;
         bool first = slot->packetizer.payload_offset == 0;
-        if (first || s->limited || s->group_left > 1 || !add_run(batch, slot))
+        if (first || s->limited || s->group_left > 1 || !add_run(s, batch, slot))
             add_packet(s, batch, slot);
     }
     return 0;
