@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Owns batches. Their headers are zeros; only their sizes are those of the chapters' packets. */
+/* Owns batches. Each packet has a header of its own, of zeros; only the sizes are those of the
+ * chapters' packets. */
 #include "batch.h"
 #include "../chapters/command_line.h"
 #include "../chapters/report.h"
@@ -14,8 +15,6 @@ enum {
     PAGE = 4096,
     MAX_FRAGMENTS = 17, /* of a zero-copy message: MAX_SKB_FRAGS, in pages */
 };
-
-static const uint8_t header[FIRST_HEADER];
 
 /* UDP_MAX_SEGMENTS, which no header of the system's has. */
 size_t max_segments(void)
@@ -58,11 +57,13 @@ void lay_out(const struct settings *s, struct batch *b, size_t n)
     size_t segment = 0, segments = 0, length = 0, n_fragments = 0;
     bool full = true;
     struct iovec *pieces = b->pieces;
+    uint8_t *header = b->headers;
     b->n_heaps = n;
     b->n_messages = b->n_packets = b->n_bytes = 0;
     for (size_t offset = 0; offset < n * s->heap_size;) {
         size_t header_size = offset % s->heap_size == 0 ? FIRST_HEADER : OTHER_HEADER;
-        pieces[0] = (struct iovec){(void *)(uintptr_t)header, header_size};
+        pieces[0] = (struct iovec){header, header_size};
+        header += header_size;
         size_t payload =
             smaller(s->packet_size - header_size, s->heap_size - offset % s->heap_size);
         size_t n_pieces = 1 + divide(s, b->memory + offset, payload, pieces + 1);
@@ -113,6 +114,7 @@ void batch_init(const struct settings *s, struct batch *b, size_t n)
     size_t n_packets = n * ((s->heap_size + payload - 1) / payload);
     allocate_samples(s, b, n * s->heap_size);
     b->pieces = alloc_zeros((1 + s->pieces) * n_packets * sizeof(*b->pieces));
+    b->headers = alloc_zeros(n_packets * FIRST_HEADER);
     b->messages = alloc_zeros(n_packets * sizeof(*b->messages));
     b->controls = alloc_zeros(n_packets * sizeof(*b->controls));
     lay_out(s, b, n);
@@ -130,6 +132,7 @@ void batch_fini(struct batch *b)
         munmap(b->memory, b->size);
     spt_free(&b->huge_pages);
     free(b->pieces);
+    free(b->headers);
     free(b->messages);
     free(b->controls);
 }

@@ -31,6 +31,7 @@ struct batch {
     spt_memory huge_pages; /* which it is in, if it is */
     struct mmsghdr *messages;
     struct iovec *pieces; /* a header and the payload's for each packet */
+    uint8_t *headers;
     spti_control *controls;
     size_t n_heaps, n_messages;
     uint64_t n_packets, n_bytes;

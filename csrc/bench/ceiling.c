@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How fast this machine can send at all: bare sendmmsg() loops that send packets of the same sizes
- * as the chapters' programs, and do nothing else. Their headers are zeros, and which bytes go into
- * which message is worked out once, before the clock starts.
+ * as the chapters' programs, and do nothing else. Their headers are zeros, each its packet's own,
+ * and which bytes go into which message is worked out once, before the clock starts.
  *
  * With one thread, a batch of heaps is filled and then sent, and so again. With two, one thread
  * fills while the other sends the batch before: the least that a stream with a worker thread does.
