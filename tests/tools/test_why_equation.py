@@ -338,7 +338,7 @@ def test_the_report_says_what_to_mend_then_the_equation_and_fits_80_columns():
         r" the other 8 µs, 5 µs are formatting and encoding,",
         said,
     )
-    assert re.search(r"█+▒+▓+", words)
+    assert re.search(r"\n█{10} +50 % +5 µs +formatting and encoding: f1", words)
     assert "1. Formatting and encoding (f1): 5 µs of a packet. Check: Write binary numbers" in said
     assert "Chapter 4, Measure it. Mended, " in said
     assert "What gains less: copying (" in said
@@ -362,13 +362,10 @@ def test_names_of_strangers_do_no_harm():
     assert "\x1b" not in text(its, diagnose(its))
 
 
-def test_a_terminal_that_is_narrow_and_has_colours_gets_both(monkeypatch: pytest.MonkeyPatch):
+def test_a_terminal_that_is_narrow_gets_narrow_text(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(tables, "_terminal", lambda: 50)
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    words = text(SLOW, diagnose(SLOW))
-    assert "\x1b[33m" in words
-    assert max(map(len, re.sub(r"\x1b\[[\d;]*m", "", words).splitlines())) <= 50
+    words = re.sub(r"\x1b\[[\d;]*m", "", text(SLOW, diagnose(SLOW)))
+    assert max(map(len, words.splitlines())) <= 50
 
 
 @pytest.mark.parametrize("its", [SLOW, seen()])

@@ -2,15 +2,15 @@
 """A diagnosis as a page of text, what to mend first before all else, and as an object for JSON."""
 
 import dataclasses
-import itertools
 import operator
+import textwrap
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from spead_tutorial.chapters.catalogue import Chapter, Receiver, find_chapter, find_receiver
-from spead_tutorial.results.tables import Column, Table, plain, rendered, width_up_to
+from spead_tutorial.chapters.catalogue import find_chapter, find_receiver
+from spead_tutorial.results.tables import Column, Table, plain, width_up_to
 from spead_tutorial.results.units import bytes_text, number, percent, thousands
 from spead_tutorial.tools.why import loops
 from spead_tutorial.tools.why.equation import NO_CORE, Account, account
@@ -18,47 +18,47 @@ from spead_tutorial.tools.why.facts import Receiving, Seen
 from spead_tutorial.tools.why.findings import MATTERS, WAYS, Finding, Gain, is_fast
 from spead_tutorial.tools.why.stacks import KINDS
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
-
-#: The table of facts.
+_WIDTH, _BAR = 80, 20
+#: The table of facts, and that of a packet's time: of parts and what they take of how much.
 _FACT: Column[tuple[str, str]] = Column("What was seen", operator.itemgetter(0), is_words=True)
 _VALUE: Column[tuple[str, str]] = Column("", operator.itemgetter(1), is_words=True)
-_WIDTH = 80
+_Part = tuple[str, float, float]
+_TIME: tuple[Column[_Part], ...] = (
+    Column("A packet", lambda its: "█" * round(_BAR * its[1] / its[2]), is_words=True),
+    Column("", lambda its: its[1] / its[2], percent),
+    Column("", operator.itemgetter(1), lambda took: _short(took)),
+    Column("", operator.itemgetter(0), is_words=True),
+)
 #: The share of a packet's time from which a kind is said by itself; and without a core, from which
 #: the machine is said to be busy.
 _SHOWN, _STARVED = 0.02, 0.2
-#: One block for each part of the bar, such that neighbours differ without colours.
-_NEEDED, _BLOCKS, _REST = "█", "▒▓░#=%+o*:x", "~"
-_COLOURS = ("green", "yellow", "cyan", "red", "blue", "magenta")
 
 
 # ---- As text ----
 
 
 def text(seen: Seen, findings: Sequence[Finding]) -> str:
-    """Write a diagnosis, in at most 80 columns; coloured where it goes to a terminal."""
-    from rich.text import Text
-
+    """Write a diagnosis, in at most 80 columns."""
     width, its = width_up_to(_WIDTH), account(seen)
     large, small = _divided(seen, its, findings)
 
-    def words(said: str, style: str = "") -> "Text":
-        return Text(plain(said.strip()), style)
+    def filled(said: str, indent: str = "", begin: str = "") -> str:
+        return textwrap.fill(
+            plain(said), width, initial_indent=begin or indent, subsequent_indent=indent
+        )
 
-    receives = seen.receiving is not None
-    blocks: list[list[RenderableType]] = [
-        [words(" ".join(seen.unseen))],
-        [words(_first(seen, large), "bold"), words(_equation(seen, its))],
-        _bar(its, width) if its else [],
-        [words(_disturbed(its))],
-        *([_row(place, one, receives=receives)] for place, one in enumerate(large, 1)),
-        [words(_said_last(small))],
+    opening = [" ".join(seen.unseen), _first(seen, large), _equation(seen, its)]
+    paragraphs = [
+        "\n".join(filled(one) for one in opening if one),
+        Table((), _TIME, list(_parts(its))).text(width) if its else "",
+        filled(_disturbed(its)),
     ]
+    for place, one in enumerate(large, 1):
+        first, *more = _told(one, receives=seen.receiving is not None)
+        lines = [filled(first, "   ", f"{place}. "), *(filled(words, "   ") for words in more)]
+        paragraphs.append("\n".join(lines))
     facts = Table([_FACT], [_VALUE], list(_facts(seen))).text(width)
-    paragraphs = [*(rendered(*block, width=width) for block in blocks), facts]
-    return "\n\n".join(filter(None, paragraphs))
+    return "\n\n".join(filter(None, [*paragraphs, filled(_said_last(small)), facts]))
 
 
 def _divided(
@@ -134,34 +134,15 @@ def _otherwise(seen: Seen, its: Account) -> Iterator[tuple[str, float]]:
             yield one.changed, took
 
 
-def _bar(its: Account, width: int) -> "list[RenderableType]":
-    """Draw the time of a packet, and say what is what."""
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    shown = [kind for kind, took in its.kinds.items() if took >= _SHOWN * its.packet_s]
-    shown = shown[: len(_BLOCKS)]
-    rest = its.packet_s - its.loop_s - sum(its.of(kind) for kind in shown)
-    rows = [(_NEEDED, "bold", "what the bare loop needs", its.loop_s)]
-    rows += [
-        (block, colour, _named(kind, its.where(kind), ": "), its.of(kind))
-        for kind, block, colour in zip(shown, _BLOCKS, itertools.cycle(_COLOURS))
-    ]
-    rows += [(_REST, "dim", "the rest", rest)]
-    bar, until, drawn = Text(), 0.0, 0
-    legend = Grid.grid(padding=(0, 1))
-    for justify in ("left", "right", "right"):
-        legend.add_column(justify=justify)
-    for block, style, said, took in rows:
-        if took <= 0:
-            continue
-        until += took / its.packet_s
-        end = min(width, round(until * width))
-        bar.append(block * (end - drawn), style)
-        drawn = end
-        share = percent(took / its.packet_s)
-        legend.add_row(Text(block, style), share, _short(took), Text(plain(said)))
-    return [bar, legend]
+def _parts(its: Account) -> Iterator[_Part]:
+    """Yield what takes the time of a packet, and how much of how much."""
+    shown = {kind: took for kind, took in its.kinds.items() if took >= _SHOWN * its.packet_s}
+    rest = its.packet_s - its.loop_s - sum(shown.values())
+    rows = {"what the bare loop needs": its.loop_s}
+    rows |= {_named(kind, its.where(kind), ": "): took for kind, took in shown.items()}
+    for said, took in (rows | {"the rest": rest}).items():
+        if took > 0:
+            yield said, took, its.packet_s
 
 
 def _named(kind: str, where: Sequence[str], before: str = " (", after: str = "") -> str:
@@ -180,21 +161,18 @@ def _disturbed(its: Account | None) -> str:
     )
 
 
-def _row(place: int, one: Finding, *, receives: bool) -> "RenderableType":
-    from rich.table import Table as Grid
-    from rich.text import Text
-
-    chapter: Chapter | Receiver | None
+def _told(one: Finding, *, receives: bool) -> list[str]:
+    """Say what a finding is, what to check, and which chapter mends it."""
     chapter = (find_receiver if receives else find_chapter)(str(one.chapter))
     assert chapter is not None
     title = _named(one.kind, one.where, after=")")
     takes = f": {_short(one.takes_s)} of a packet" if one.gain else ""
     gain = f" Mended, {_times(one.gain)}." if one.gain else ""
-    grid = Grid.grid(padding=(0, 1))
-    grid.add_row(f"{place}.", Text(plain(f"{title[0].upper()}{title[1:]}{takes}."), "bold"))
-    grid.add_row("", Text(f"Check: {one.check}"))
-    grid.add_row("", Text(f"Chapter {chapter.number}, {chapter.title}.{gain}"))
-    return grid
+    return [
+        f"{title[0].upper()}{title[1:]}{takes}.",
+        f"Check: {one.check}",
+        f"Chapter {chapter.number}, {chapter.title}.{gain}",
+    ]
 
 
 def _said_last(small: Sequence[Finding]) -> str:
@@ -231,12 +209,9 @@ def _fates(its: Receiving) -> Iterator[tuple[str, str]]:
         "packets that came to its machine": fates.arrived,
         "messages for a port without a socket": fates.unclaimed,
         "messages without room in the socket": fates.no_room,
-        "heaps dropped by the stream's full ring": its.told.get("ring_dropped"),
-        "waits for room in the stream's ring": its.told.get("worker_blocked"),
     }
     for words, count in counts.items():
-        if count is not None:
-            yield words, thousands(count) + where * words.endswith("in the socket")
+        yield words, thousands(count) + where * words.endswith("in the socket")
 
 
 # ---- As an object ----
