@@ -21,8 +21,8 @@ WANT = {
     "run tut_4_send_constant -n 9": "run tut_4_send_constant -n 9 --host 127.0.0.1 --port 8888",
     "run 2 --lang c": "$({command} path 2 --lang c)",
     f"lab -- {SENDER} -n 3 192.168.31.2 8888": f"loopback: {SENDER} -n 3 127.0.0.1 8888",
-    f"why --seconds 0.1 -- {SENDER} {{host}} {{port}}":
-        f"why --interface lo -- {SENDER} 127.0.0.1 8888",
+    f"why --seconds 0.1 -- {SENDER} -n 9000000 {{host}} {{port}}":
+        f"{SENDER} -n 9000000 127.0.0.1 8888 & {{command}} why --pid $!; kill $!",
 }  # fmt: skip
 #: Those that have nothing to do in one terminal: of some, all that is said is for root.
 OTHERS = ["run 7", "run 3 --lang cpp --from 6", "lab --receiver -- true", "check 8 {program}",

@@ -4,7 +4,6 @@
 import contextlib
 import json
 import shlex
-import socket
 
 import click
 
@@ -13,8 +12,9 @@ from spead_tutorial.lab import PORT, Lab, LabError
 from spead_tutorial.lab.device import instead
 from spead_tutorial.tools.command_line import Number, Whole
 from spead_tutorial.tools.why import receiver as receivers
+from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.findings import diagnose
-from spead_tutorial.tools.why.places import AtProcess, InLab, Spot
+from spead_tutorial.tools.why.places import AtProcess, InLab
 from spead_tutorial.tools.why.report import as_object, text
 from spead_tutorial.tools.why.watching import watch
 
@@ -26,11 +26,6 @@ from spead_tutorial.tools.why.watching import watch
 @click.option("--mtu", type=Whole(1280, 65535, in_bytes=True),
               help="The lab's MTU in bytes (9216).")  # fmt: skip
 @click.option("--pid", type=Whole(1, 2**31 - 1), help="A sender that runs already.")
-@click.option("--interface", metavar="NAME",
-              help="An interface of this machine, in place of a lab.")  # fmt: skip
-@click.option("--allow-real-network", is_flag=True,
-              help="With --interface: packets may leave this machine.")  # fmt: skip
-@click.option("--no-strace", is_flag=True, help="Do not look at its system calls.")
 @click.option("--receiver", is_flag=True,
               help="COMMAND receives: say why it loses packets.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -39,9 +34,6 @@ def why(
     seconds: float,
     mtu: int | None,
     pid: int | None,
-    interface: str | None,
-    allow_real_network: bool,
-    no_strace: bool,
     receiver: bool,
     as_json: bool,
 ) -> int:
@@ -63,47 +55,23 @@ def why(
     Example: spead-tutorial why --pid 4711
     Example: spead-tutorial why --receiver -- ./my_receiver {host} {port}
     """
-    there = [device for _, device in socket.if_nameindex()]
-    is_for_lab = any("{host}" in word or "{port}" in word for word in command)
-    refusals = {
-        "say what to look at: -- COMMAND, or --pid PID": bool(command) == (pid is not None),
-        "--mtu is a lab's: neither --interface nor --pid has one":
-            (interface or pid) is not None and mtu is not None,
-        "--interface is for a COMMAND: with --pid it is found": None not in (interface, pid),
-        "--allow-real-network goes with --interface: a lab has no real network":
-            allow_real_network and interface is None,
-        f"there is no interface {interface!r} here: there are {', '.join(there)}":
-            interface not in (None, *there),
-        f"{interface} may lead out of this machine: say --allow-real-network, too":
-            interface not in (None, "lo") and not allow_real_network,
-        "--receiver is for a COMMAND in a lab: without --pid and --interface":
-            receiver and (pid or interface) is not None,
-        "{host} and {port} are a lab's: with --interface, say where the sender sends to":
-            interface is not None and is_for_lab,
-    }  # fmt: skip
-    for refusal, is_wrong in refusals.items():
-        if is_wrong:
-            raise click.UsageError(refusal)
+    if bool(command) == (pid is not None):
+        raise click.UsageError("say what to look at: -- COMMAND, or --pid PID")
+    if pid is not None and (mtu or receiver):
+        raise click.UsageError("--mtu and --receiver are for a COMMAND in a lab: not with --pid")
 
     def say(words: str) -> None:
         if not as_json:
             click.echo(shown(f"{words} …"), err=True)
 
     with contextlib.ExitStack() as stack:
-        spot: Spot
+        seen: Seen | str
         if pid is not None:
-            spot = AtProcess(pid)
-        elif interface is not None:
-            spot = Spot(interface)
+            seen = watch((), AtProcess(pid), seconds, say)
         else:
             spot = InLab(stack.enter_context(_lab(mtu or 9216, receiver, command)))
-        host, port = spot.destination or ("{host}", "{port}")
-        words = _told(command, host, port)
-        if receiver:
-            assert isinstance(spot, InLab)
-            seen = receivers.watch(words, spot, seconds, say, trace=not no_strace)
-        else:
-            seen = watch(words, spot, seconds, say, trace=not no_strace)
+            words = _told(command, *spot.destination)
+            seen = (receivers.watch if receiver else watch)(words, spot, seconds, say)
     if isinstance(seen, str):
         click.echo(
             json.dumps({"lost": 0, "text": seen, "findings": []}) if as_json else shown(seen)
@@ -123,7 +91,7 @@ def _lab(mtu: int, receiver: bool, command: tuple[str, ...]) -> Lab:
             raise
         words = shlex.join(_told(command, "127.0.0.1", PORT))
         raise instead(
-            error, f"without root, over loopback: spead-tutorial why --interface lo -- {words}"
+            error, f"without root, over loopback: {words} & spead-tutorial why --pid $!; kill $!"
         ) from None
 
 

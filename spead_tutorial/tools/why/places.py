@@ -2,13 +2,13 @@
 """Where a sender is watched, in a lab, at an interface or where it runs, and its packets there."""
 
 import contextlib
-import dataclasses
 import os
 import socket
 import struct
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +17,14 @@ import click
 from spead_tutorial.lab import Counters, Lab
 from spead_tutorial.lab.ring import PacketRing
 from spead_tutorial.tools.why.facts import Packets
-from spead_tutorial.tools.why.looks import family
 
 _RING_MIB = 16
 _IPV4, _IPV6, _UDP = 0x0800, 0x86DD, 17
-_IPV6_FRAGMENT, _HEADERS = 44, 128
-#: How long a process is looked at for a socket, and how often.
-_FIND_S, _LOOKS = 0.2, 100
+_HEADERS = 128
+#: How long it is seen which device sends most.
+_FIND_S = 0.2
+#: The largest packets that networks take: loopback's are none's.
+_NETWORKS = 9216
 
 
 # ---- Its packets ----
@@ -36,7 +37,7 @@ class Capture(PacketRing):
         super().__init__(packet_socket, device, _RING_MIB, merged=True)
 
     def packets(self) -> Packets | None:
-        """Return what was noted; None where no UDP was sent."""
+        """Return what was noted; None where no UDP with data was sent."""
         messages = packets = payload = fragments = 0
         sizes = Counter[int]()  # bytes by the size of their packet
         for message in self.messages():
@@ -54,7 +55,7 @@ class Capture(PacketRing):
             size = struct.unpack_from("!H", head, at - 4)[0] - 8 if is_fragment else n_bytes
             packets += -(-n_bytes // merged) if merged else 1
             sizes[merged or size] += n_bytes if merged else size
-        if not messages or not packets:
+        if not packets:
             return None
         return Packets(
             messages=messages,
@@ -68,16 +69,10 @@ class Capture(PacketRing):
 def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
     """Return where UDP's payload begins, if it is a first piece, and if one of several."""
     head = head.ljust(_HEADERS, b"\0")
-    (kind,) = struct.unpack_from("!H", head, 12)
-    at, protocol, offset, more = 14 + 40, head[20], 0, 0
-    if kind == _IPV4:
-        at, protocol = 14 + 4 * (head[14] & 0xF), head[23]
-        (piece,) = struct.unpack_from("!H", head, 20)
-        offset, more = piece & 0x1FFF, piece & 0x2000
-    elif protocol == _IPV6_FRAGMENT:
-        protocol = head[at]
-        (piece,) = struct.unpack_from("!H", head, at + 2)
-        offset, more, at = piece >> 3, piece & 1, at + 8
+    kind, piece = struct.unpack_from("!H", head, 12)[0], struct.unpack_from("!H", head, 20)[0]
+    at, protocol, offset, more = 14 + 4 * (head[14] & 0xF), head[23], piece & 0x1FFF, piece & 0x2000
+    if kind == _IPV6:  # which cuts nothing on the way, and seldom before
+        at, protocol, offset, more = 14 + 40, head[20], 0, 0
     if kind not in (_IPV4, _IPV6) or protocol != _UDP:
         return None
     return at + 8 * (not offset), not offset, bool(offset or more)
@@ -87,29 +82,21 @@ def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
 
 
 class Spot:
-    """Where a sender sends to, and how it is seen there: at an interface of this machine."""
+    """Where a sender sends to, and how it is seen there."""
 
-    # what to tell senders; None where that is their own business
-    destination: tuple[str, int] | None = None
+    lab: Lab | None = None
+    pid: int | None = None  # of a sender that runs already
+    destination: tuple[str, int] = "", 0  # what to tell senders
     popen: Any = subprocess.Popen  # what starts a program there
     socket: Any = socket.socket  # and what makes a socket
+    environment: Mapping[str, str] = os.environ
 
-    def __init__(self, device: str, mtu: int | None = None, text: str = "") -> None:
-        self.device = device
-        #: The largest packet that the device takes, in bytes.
-        self.mtu = mtu or int(Path("/sys/class/net", device, "mtu").read_text())
-        self.text = text or f"{device}, MTU {self.mtu}, which others may use, too"
-
-    @property
-    def environment(self) -> dict[str, str]:
-        if self.destination is None:
-            return dict(os.environ)
-        host, port = self.destination
-        return os.environ | {"SPEAD_TUTORIAL_HOST": host, "SPEAD_TUTORIAL_PORT": str(port)}
+    def __init__(self, device: str, mtu: int, text: str) -> None:
+        self.device, self.mtu, self.text = device, mtu, text
 
     def counters(self) -> Counters:
         """Read the counters of the device."""
-        return _counted(Path("/proc/net/dev").read_text())[self.device]
+        raise NotImplementedError
 
     def capture(self) -> Capture | str:
         """Begin to note packets, or say why that cannot be."""
@@ -121,9 +108,13 @@ class Spot:
 
 
 class InLab(Spot):
+    lab: Lab
+
     def __init__(self, lab: Lab) -> None:
         self.lab, self.popen, self.socket = lab, lab.popen, lab.socket
         self.destination = lab.address, lab.port
+        where = {"SPEAD_TUTORIAL_HOST": lab.address, "SPEAD_TUTORIAL_PORT": str(lab.port)}
+        self.environment = os.environ | where
         super().__init__(lab.device, lab.mtu, f"a lab's device ({lab.kind}), MTU {lab.mtu}")
 
     def counters(self) -> Counters:
@@ -134,52 +125,35 @@ class AtProcess(Spot):
     """A process that runs already: its device is the one that sends most, where it is."""
 
     def __init__(self, pid: int) -> None:
-        """Take the device that sends most while the process has a socket."""
-        self.pid = pid
-        before, has_socket = self._all(), False
-        for _ in range(_LOOKS):  # one may be opened for each packet
-            has_socket = has_socket or self.has_socket()
-            time.sleep(_FIND_S / _LOOKS)
-        if not has_socket:
-            raise click.ClickException(f"process {pid} sends nothing: it has no socket")
-        there = self._all()
-        grown = {name: now - before.get(name, now) for name, now in there.items()}
-        if not any(one.tx_packets for one in grown.values()):
-            taken = {name: one for name, one in grown.items() if one.rx_dropped}
-            grown |= {name: dataclasses.replace(one, kind="ifb") for name, one in taken.items()}
-        device = max(grown, key=lambda name: grown[name].bytes)
-        self._last = dataclasses.replace(there[device], kind=grown[device].kind)
-        self._is_here = False  # in the network that this process is in, as far as that is known
+        self.pid, self._is_here = pid, False
+        before = self._all()
+        time.sleep(_FIND_S)
+        self._last = self._all()
+        sent = {name: (one - before.get(name, one)).bytes for name, one in self._last.items()}
+        device = max(sent, key=sent.__getitem__)
+        mtu = _NETWORKS if device == "lo" else 1500
         with contextlib.suppress(OSError):
             self._is_here = os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
-        mtu = None if self._is_here else 65536 if device == "lo" else 1500
+            if self._is_here and device != "lo":
+                mtu = int(Path("/sys/class/net", device, "mtu").read_text())
         super().__init__(device, mtu, f"{device}, which has sent most where process {pid} is")
 
     def _all(self) -> dict[str, Counters]:
         try:
-            return _counted(Path(f"/proc/{self.pid}/net/dev").read_text())
+            table = Path(f"/proc/{self.pid}/net/dev").read_text()
         except OSError:
             raise click.ClickException(
                 f"process {self.pid} has ended, or this user may not see it"
             ) from None
+        names = [line.partition(":")[0].strip() for line in table.splitlines()[2:]]
+        kinds = {name: "loopback" if name == "lo" else "interface" for name in names}
+        counted = {name: Counters.parse(table, name, kind) for name, kind in kinds.items()}
+        return {name: one for name, one in counted.items() if one is not None}
 
     def counters(self) -> Counters:
         with contextlib.suppress(click.ClickException):  # it has ended
-            there = self._all()[self.device]
-            self._last = dataclasses.replace(there, kind=self._last.kind)
-        return self._last
-
-    def has_socket(self) -> bool:
-        """Whether the process, or one below it, has a socket; true where that is not to be seen."""
-        for pid in family(self.pid):
-            try:
-                for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-                    with contextlib.suppress(FileNotFoundError):  # closed meanwhile
-                        if os.readlink(descriptor).startswith("socket:"):
-                            return True
-            except OSError:
-                return True
-        return False
+            self._last = self._all()
+        return self._last[self.device]
 
     def capture(self) -> Capture | str:
         if self._is_here:
@@ -188,10 +162,3 @@ class AtProcess(Spot):
             "The packets were not seen, as the process is in another network than this one: run it"
             " with -- COMMAND in place of --pid."
         )
-
-
-def _counted(table: str) -> dict[str, Counters]:
-    """Return the counters of all devices."""
-    names = [line.partition(":")[0].strip() for line in table.splitlines()[2:]]
-    kinds = {name: "loopback" if name == "lo" else "interface" for name in names}
-    return {name: one for name, kind in kinds.items() if (one := Counters.parse(table, name, kind))}

@@ -41,7 +41,7 @@ _PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should t
 _START_S, _SETTLE_S, _END_S, _LOOK_S = 20.0, 0.2, 1.0, 0.02
 _NO_READS = (
     "Its calls were not seen, so that it is not known how many packets a read brings, nor what else"
-    " it calls: apt install strace, and do without --no-strace."
+    " it calls: apt install strace."
 )
 #: How long a diagnosis takes beside the time in which its threads are looked at.
 _REST_S = 14
@@ -54,8 +54,6 @@ def watch(
     spot: InLab,
     seconds: float,
     say: Callable[[str], None],
-    *,
-    trace: bool = True,
 ) -> Seen | str:
     """Look at a receiver, or say in a line that it has lost nothing."""
     with Receiver(argv, spot) as program:
@@ -70,7 +68,7 @@ def watch(
     rate = _ABOVE * found.taken  # so that it has always something to read
     with tempfile.TemporaryDirectory() as folder:
         say(f"Watching {program.name}: its calls")
-        traced = _calls(argv, spot, rate, Path(folder)) if trace else None
+        traced = _calls(argv, spot, rate, Path(folder))
         say(f"Watching {program.name}: what its threads do")
         with Receiver(argv, spot) as program:
             run, its, language, profile = _watched(program, rate, seconds, found, Path(folder))

@@ -20,7 +20,7 @@ from spead_tutorial.tools.why import loops, profilers
 from spead_tutorial.tools.why.calls import parse_calls
 from spead_tutorial.tools.why.facts import Calls, Loop, Packets, Run, Seen
 from spead_tutorial.tools.why.looks import Follower, family, threads, whole_of
-from spead_tutorial.tools.why.places import AtProcess, Capture, InLab, Spot
+from spead_tutorial.tools.why.places import Capture, InLab, Spot
 from spead_tutorial.tools.why.process import SAY_WHERE, Program
 from spead_tutorial.tools.why.profilers import Profile
 
@@ -35,9 +35,6 @@ _TOUCHED = 1 << 24
 _START_S, _POLL_S, _MEET_S = 20.0, 0.005, 0.05
 #: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
 _LEFTOVERS_S, _STRAYS = 0.1, 8
-#: The largest packets that networks take: loopback's are none's.
-_NETWORKS = 9216
-_UNASKED = "Its calls were not looked at (--no-strace)."
 _TOO_SHORT = (
     "What its time went into was not seen, as it was over too soon: have it send for a second or"
     " more."
@@ -46,7 +43,7 @@ _CONTAINERS = ("docker", "podman", "nerdctl", "lxc", "kubectl")
 Say = Callable[[str], None]
 
 
-def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: bool = True) -> Seen:
+def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say) -> Seen:
     """Run a sender, or look at one that runs, and return what was seen."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -58,30 +55,27 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say, *, trace: b
         say(f"Watching {program.name}: its packets and its code")
         longer = 1 + 2 * run.crowded  # where others have the cores for most of the time
         packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S) * longer)
-        calls = None
-        if trace:
-            say(f"Watching {program.name}: its calls")
-            calls = program.traced(folder, min(seconds, _TRACED_S))
+        say(f"Watching {program.name}: its calls")
+        calls = program.traced(folder, min(seconds, _TRACED_S))
         program.end()
         sampled, unsampled = profile.read()
         sampled = sampled and {  # py-spy has other names
             tid: msgspec.structs.replace(its, name=program.names.get(tid, its.name))
             for tid, its in sampled.items()
         }
-    unseen = [*program.unseen, *[_UNASKED] * (not trace), *[_TOO_SHORT] * (not run.threads)]
-    mtu = min(spot.mtu, _NETWORKS) if spot.device == "lo" else spot.mtu
+    unseen = [*program.unseen, *[_TOO_SHORT] * (not run.threads)]
     looped: tuple[Loop, ...] = ()
     if packets is not None:
         say("Running a bare loop")
         try:
-            looped = _looped(spot, packets, calls, mtu)
+            looped = _looped(spot, packets, calls)
         except (LabError, ProgramError) as error:
             unseen.append(f"There is no bare loop beside it: {error}.")
     return Seen(
         program=program.name,
         language=language,
         place=spot.text,
-        mtu=mtu,
+        mtu=spot.mtu,
         cores=len(os.sched_getaffinity(0)),
         run=run,
         packets=packets,
@@ -104,12 +98,11 @@ def fault_s() -> float:
         return (time.thread_time() - begun) / pages
 
 
-def _looped(spot: Spot, packets: Packets, calls: Calls | None, mtu: int) -> tuple[Loop, ...]:
+def _looped(spot: Spot, packets: Packets, calls: Calls | None) -> tuple[Loop, ...]:
     way = loops.way_of(packets, calls)
-    ways = {"": way} | loops.otherwise(way, packets, mtu - IP_UDP_HEADERS)
-    lab = spot.lab if isinstance(spot, InLab) else None
+    ways = {"": way} | loops.otherwise(way, packets, spot.mtu - IP_UDP_HEADERS)
     # Where else it sends to is for its own packets.
-    with contextlib.nullcontext(lab) if lab else Lab(mtu=max(1280, mtu)) as lab:
+    with contextlib.nullcontext(spot.lab) if spot.lab else Lab(mtu=max(1280, spot.mtu)) as lab:
         return loops.measured(lab, ways)
 
 
@@ -118,7 +111,7 @@ class Sender(Program):
 
     def __init__(self, argv: Sequence[str], spot: Spot) -> None:
         self._spot = spot
-        self._runs = spot.pid if isinstance(spot, AtProcess) else None  # already
+        self._runs = spot.pid  # already
         name = f"process {self._runs}" if self._runs else ""
         super().__init__(argv, spot.popen, spot.environment, name)
         self.names = dict[int, str]()  # of threads
@@ -269,7 +262,7 @@ class Sender(Program):
         if has_ended and not self._runs:
             self.check_status()
         ended = "ended" if has_ended else f"ran for {waited:.2g} s"
-        if self._spot.destination is None:
+        if self._runs:
             raise click.ClickException(
                 f"{self.name} {ended}, and nothing was sent by {self._spot.text}"
             )
