@@ -264,32 +264,27 @@ class Follower:
         """Return what was done from the first scan to the last at which it still ran."""
         scans = [scan for scan in self.scans if scan.threads]
         if len(scans) < 2 or not self.looks:
-            ends = self.scans[0], self.scans[-1]
-            return whole_of(ends[1].counted - ends[0].counted, ends[1].at - ends[0].at)
+            return Run(1.0, 0, 0)
         first, last = scans[0], scans[-1]
         # The last that is known of each: it may have ended before the program has.
         latest = {tid: one for scan in scans for tid, one in scan.threads.items()}
         done = between(first.threads, latest)
         looks = [one for one in self.looks if first.at <= one[0] <= last.at]
-        run = whole_of(last.counted - first.counted, last.at - first.at)
+        counted = last.counted - first.counted
         waited = _waited([doing | {_ALL: together(doing)} for _, doing, _ in looks if doing])
         sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
         everything = dataclasses.replace(next(iter(done.values())), **sums)
-        return dataclasses.replace(
-            run,
+        header = counted.link_header + IP_UDP_HEADERS
+        return Run(
+            seconds=max(last.at - first.at, 1e-6),
+            messages=counted.packets,
+            payload_bytes=max(1, counted.bytes - header * counted.packets),
             looks=len(looks),
             crowded=sum(crowded for _, _, crowded in looks) / (len(looks) or 1),
             threads=tuple(Watched(one, *waited.get(tid, ())) for tid, one in done.items()),
             rates=_rates(scans),
             whole=Watched(everything, *waited.get(_ALL, ())),
         )
-
-
-def whole_of(counted: Counters, seconds: float) -> Run:
-    """Return a run of which nothing is known but what was sent."""
-    header = counted.link_header + IP_UDP_HEADERS
-    payload = max(1, counted.bytes - header * counted.packets)
-    return Run(max(seconds, 1e-6), counted.packets, payload)
 
 
 def _rates(scans: Sequence[Scan]) -> tuple[float, ...]:

@@ -55,7 +55,7 @@ class Capture(PacketRing):
             size = struct.unpack_from("!H", head, at - 4)[0] - 8 if is_fragment else n_bytes
             packets += -(-n_bytes // merged) if merged else 1
             sizes[merged or size] += n_bytes if merged else size
-        if not packets:
+        if not packets or not payload:
             return None
         return Packets(
             messages=messages,

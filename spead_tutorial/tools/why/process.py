@@ -54,10 +54,8 @@ class Output:
             self._take()
 
     def _take(self) -> None:
-        """Read what is there: no more than the pipe holds, as it may be filled again at once."""
         with self._lock, contextlib.suppress(BlockingIOError):
-            for _ in range(_PIPE // _KEPT):
-                self._last = (self._last + os.read(self._pipe, _KEPT))[-_KEPT:]
+            self._last = (self._last + os.read(self._pipe, _PIPE))[-_KEPT:]
 
     def lines(self) -> list[str]:
         self._take()
@@ -70,22 +68,22 @@ def end(process: Any, patience_s: float = 1.0) -> None:
     if process.poll() is not None:
         return
     # All are held from the beginning: those whose parent has ended are nobody's children then.
-    with contextlib.ExitStack() as stack:
-        held = []
-        for pid in family(process.pid):
+    held = []
+    for pid in family(process.pid):
+        with contextlib.suppress(OSError):
+            held.append(os.pidfd_open(pid))
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        for one in held:
             with contextlib.suppress(OSError):
-                held.append(os.pidfd_open(pid))
-                stack.callback(_kill, held[-1])
-        for number in (signal.SIGINT, signal.SIGTERM):
-            for one in held:
-                with contextlib.suppress(OSError):
-                    signal.pidfd_send_signal(one, number)
-            until = time.monotonic() + patience_s
-            while len(select.select(held, [], [], 0)[0]) < len(held):  # one can be read that ended
-                process.poll()  # which only ends when it has been asked for
-                if time.monotonic() > until:
-                    break
-                time.sleep(0.01)
+                signal.pidfd_send_signal(one, number)
+        until = time.monotonic() + patience_s
+        while len(select.select(held, [], [], 0)[0]) < len(held):  # one can be read that ended
+            process.poll()  # which only ends when it has been asked for
+            if time.monotonic() > until:
+                break
+            time.sleep(0.01)
+    for one in held:
+        os.close(one)
     with contextlib.suppress(subprocess.TimeoutExpired):  # another user's cannot be ended
         process.wait(patience_s)
 
@@ -147,9 +145,3 @@ class Program:
         if status or when:
             said = [f"{self.name} {how if status else 'ended'}{when}", *self.output.lines()[-1:]]
             raise click.ClickException(": ".join(said))
-
-
-def _kill(held: int) -> None:
-    with contextlib.suppress(OSError):
-        signal.pidfd_send_signal(held, signal.SIGKILL)
-    os.close(held)

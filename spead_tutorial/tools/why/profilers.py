@@ -9,8 +9,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from spead_tutorial.tools.why import stacks
 from spead_tutorial.tools.why.calls import SHOWN
@@ -72,14 +74,6 @@ def strace_lines(folder: Path) -> Iterator[str]:
                 yield f"{path.suffix[1:]} {line}"
 
 
-def may_attach() -> bool:
-    """Whether processes may be traced that this one has not started itself."""
-    with contextlib.suppress(OSError, ValueError):
-        scope = int(Path("/proc/sys/kernel/yama/ptrace_scope").read_text())
-        return scope == 0 or (scope < 3 and os.geteuid() == 0)
-    return True
-
-
 # ---- Profiles ----
 
 
@@ -91,15 +85,22 @@ class Profile:
     python: int | None = None  # the process that py-spy is for
     said: str = ""  # by them
 
-    def read(self) -> tuple[dict[int, Sampled] | None, list[str]]:
-        """Return the samples of each thread, None where there are none, and what was not seen."""
+    def read(self, names: Mapping[int, str]) -> tuple[dict[int, Sampled] | None, list[str]]:
+        """Return the samples of each thread, None where there are none, and what was not seen.
+
+        Threads have names of the kernel's: py-spy has others.
+        """
         found: dict[int, Sampled] = {}
         unseen = list[str]()
         for path in self.folder.glob("perf-*.data"):
             found |= stacks.of_perf(_script(path))
         spied = self.folder / "python"
         if self.python is not None and spied.exists():
-            found |= stacks.of_py_spy(spied.read_text(errors="replace").splitlines())
+            said = stacks.of_py_spy(spied.read_text(errors="replace").splitlines())
+            found |= {
+                tid: msgspec.structs.replace(its, name=names.get(tid, its.name))
+                for tid, its in said.items()
+            }
         elif self.python is not None:
             unseen.append(
                 "Its lines of Python were not seen, as there is no py-spy: pip install py-spy."
@@ -167,16 +168,10 @@ def _script(path: Path) -> list[str]:
 
 def _reason(said: str) -> str:
     """Say why there are no samples, by what the profilers have said."""
-    if shutil.which("perf") is None:
-        return "What its own code does was not seen, as there is no perf: apt install linux-perf."
-    lines = [line.strip(" .:") for line in said.splitlines()]
-    lines = [line for line in lines if line not in ("", "Error")]
-    if not lines or "No such process" in said:
-        return (
-            "What its own code does was not seen, as it was over before perf had looked: have it"
-            " send for a second or more."
-        )
-    why = lines[0]
-    if any("aranoid" in line or "ermission" in line for line in lines):
-        why = "sysctl kernel.perf_event_paranoid is above 2"
-    return f"What its own code does was not seen, as perf may not look: {why}."
+    why = "there is no perf: apt install linux-perf"
+    if shutil.which("perf") is not None:
+        lines = filter(None, (line.strip(" .:") for line in said.splitlines()))
+        why = f"perf or py-spy saw none: {next(lines, 'it was over too soon')}"
+    if "aranoid" in said:
+        why = "perf may not look: sysctl kernel.perf_event_paranoid is above 2"
+    return f"What its own code does was not seen, as {why}."

@@ -72,7 +72,8 @@ def watch(
         say(f"Watching {program.name}: what its threads do")
         with Receiver(argv, spot) as program:
             run, its, language, profile = _watched(program, rate, seconds, found, Path(folder))
-            sampled, unseen = profile.read()
+            names = {one.thread.tid: one.thread.name for one in run.threads}
+            sampled, unseen = profile.read(names)
     say("Running a bare reader")
     words, loops = _readers(spot, rate, traced, its)
     return Seen(

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
-import msgspec
 
 from spead_tutorial.lab import Counters, Lab, LabError
 from spead_tutorial.measure.programs import ProgramError
@@ -19,8 +18,8 @@ from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why import loops, profilers
 from spead_tutorial.tools.why.calls import parse_calls
 from spead_tutorial.tools.why.facts import Calls, Loop, Packets, Run, Seen
-from spead_tutorial.tools.why.looks import Follower, family, threads, whole_of
-from spead_tutorial.tools.why.places import Capture, InLab, Spot
+from spead_tutorial.tools.why.looks import Follower, family, threads
+from spead_tutorial.tools.why.places import Spot
 from spead_tutorial.tools.why.process import SAY_WHERE, Program
 from spead_tutorial.tools.why.profilers import Profile
 
@@ -33,37 +32,26 @@ _REST_S = 10
 _TOUCHED = 1 << 24
 #: What a sender gets to begin to send; how often it is asked that, and what its threads are called.
 _START_S, _POLL_S, _MEET_S = 20.0, 0.005, 0.05
-#: How long a lab has to be quiet before the next run, but for what the kernel itself may say there.
-_LEFTOVERS_S, _STRAYS = 0.1, 8
-_TOO_SHORT = (
-    "What its time went into was not seen, as it was over too soon: have it send for a second or"
-    " more."
+_NO_PACKETS = (
+    "The packets were not seen: there was no UDP with data, or this kernel does not show merged"
+    " ones (before 6.2)."
 )
-_CONTAINERS = ("docker", "podman", "nerdctl", "lxc", "kubectl")
-Say = Callable[[str], None]
 
 
-def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say) -> Seen:
+def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Callable[[str], None]) -> Seen:
     """Run a sender, or look at one that runs, and return what was seen."""
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         program = stack.enter_context(Sender(argv, spot))
         say(f"Watching {program.name}, in about {seconds + _REST_S:.0f} s in all: how fast it is")
         run = program.undisturbed(seconds)
-        busiest = max((one.thread for one in run.threads), key=lambda its: its.cpu_s, default=None)
-        language = profilers.language(busiest.pid) if busiest else ""
+        language = profilers.language(max(run.threads, key=lambda one: one.thread.cpu_s).thread.pid)
         say(f"Watching {program.name}: its packets and its code")
-        longer = 1 + 2 * run.crowded  # where others have the cores for most of the time
-        packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S) * longer)
+        packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S))
         say(f"Watching {program.name}: its calls")
         calls = program.traced(folder, min(seconds, _TRACED_S))
         program.end()
-        sampled, unsampled = profile.read()
-        sampled = sampled and {  # py-spy has other names
-            tid: msgspec.structs.replace(its, name=program.names.get(tid, its.name))
-            for tid, its in sampled.items()
-        }
-    unseen = [*program.unseen, *[_TOO_SHORT] * (not run.threads)]
+        sampled, unseen = profile.read(program.names)
     looped: tuple[Loop, ...] = ()
     if packets is not None:
         say("Running a bare loop")
@@ -83,7 +71,7 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Say) -> Seen:
         loops=looped,
         sampled=sampled,
         fault_s=fault_s(),
-        unseen=(*unseen, *unsampled),
+        unseen=(*program.unseen, *unseen),
     )
 
 
@@ -144,62 +132,38 @@ class Sender(Program):
     # ---- Its runs ----
 
     def undisturbed(self, seconds: float) -> Run:
-        looped, begun = self._to_loopback(), time.monotonic()
-        before = self._started()
+        begun, before = time.monotonic(), self._started()
         if not self._until_it_sends(before, seconds):
-            self._complain(time.monotonic() - begun, self._to_loopback() - looped)
-        self._meet_until(time.monotonic() + min(_WARM_S, seconds / 5))
+            self._complain(time.monotonic() - begun)
+        self._wait(min(_WARM_S, seconds / 5))
         run = Follower(self.pid, self._spot.counters).follow(seconds, self.has_ended)
-        self.pids += {one.thread.pid for one in run.threads}
         if self.has_ended() and not self._runs:
-            self._check_end()
-        if not run.messages:  # it has sent something at its beginning alone
-            self.end()
-            sent = self._spot.counters() - before
-            run = whole_of(sent, time.monotonic() - begun)
+            self.check_status()
+        if not (run.threads and run.messages):
+            raise click.ClickException(
+                f"{self.name} was over too soon to be looked at: have it send for a second or more"
+            )
         return run
 
     def looked_into(self, folder: Path, seconds: float) -> tuple[Packets | None, Profile]:
-        """Look at its packets, and meanwhile where its code is: again if it ended too soon."""
-        with contextlib.ExitStack() as stack:
-            for is_last in (bool(self._runs), True):
-                stack.close()
-                capture = self._spot.capture()
-                if not isinstance(capture, str):
-                    stack.enter_context(capture)
-                if self.has_ended():
-                    self._until_it_sends(self._started(), 0.0)
-                pids = self._lasting()
-                self.pids += pids
-                with profilers.profile(pids, folder, seconds) as profile:
-                    lasted = self._meet_until(time.monotonic() + seconds)
-                if lasted or is_last:
-                    break
-            return self._packets(capture), profile
+        """Look at its packets, and meanwhile where its code is."""
+        capture = self._spot.capture()
+        with contextlib.nullcontext(None) if isinstance(capture, str) else capture as noted:
+            if self.has_ended():
+                self._until_it_sends(self._started(), 0.0)
+            with profilers.profile(self._lasting(), folder, seconds) as profile:
+                self._wait(seconds)
+            packets = noted.packets() if noted else None
+        if packets is None:
+            self.unseen.append(capture if isinstance(capture, str) else _NO_PACKETS)
+        return packets, profile
 
-    def _packets(self, capture: Capture | str) -> Packets | None:
-        if isinstance(capture, str):
-            self.unseen.append(capture)
-            return None
-        found, wrong = capture.packets(), ""
-        if found is None and not capture.is_empty():
-            wrong = "sent something, but no UDP, which is what this is about"
-        elif found is not None and not found.payload_bytes:
-            wrong = "sends empty datagrams, which carry no data"
-        if wrong:
-            raise click.ClickException(f"{self.name} {wrong}")
-        if found is None:
-            self.unseen.append(
-                "The packets were not seen: this kernel does not show merged ones (before 6.2)."
-            )
-        return found
-
-    def _meet_until(self, until: float) -> bool:
-        """Look what its threads are called, and whether it has not ended before some time."""
+    def _wait(self, seconds: float) -> None:
+        """Wait for some time, or until it has ended; and see what its threads are called."""
+        until = time.monotonic() + seconds
         while time.monotonic() < until and not self.has_ended():
             self.names |= {tid: one.name for tid, one in threads(family(self.pid)).items()}
             time.sleep(_MEET_S)
-        return not self.has_ended()
 
     def _lasting(self) -> list[int]:
         """Return its processes, without those that have just begun and may end at once."""
@@ -209,71 +173,36 @@ class Sender(Program):
 
     def traced(self, folder: Path, seconds: float) -> Calls | None:
         """Have strace look at it, or at another run of it where it may not be attached to."""
-        found, why = None, ""
-        if self._runs or (not self.has_ended() and profilers.may_attach()):
-            found, why = self._traced(folder / "attached", seconds, self._lasting())
-        if found is None and not self._runs:
-            found, why = self._traced(folder / "started", seconds, [])
-        self.unseen += [f"Its calls were not seen{why}"] * (found is None)
-        return found
+        why, runs = "", bool(self._runs) or not self.has_ended()
+        for attaches in (True,) * runs + (False,) * (not self._runs):
+            pids = self._lasting() if attaches else []
+            under = profilers.strace(its := Path(tempfile.mkdtemp(dir=folder)), pids)
+            if under is None:
+                why = ", as there is no strace: apt install strace"
+                break
+            with contextlib.ExitStack() as stack:
+                tracer: Program = self
+                if attaches:
+                    tracer = Program((), subprocess.Popen, os.environ, "strace")
+                    stack.enter_context(tracer).start(under)
+                else:
+                    self._until_it_sends(self._started(under), seconds)
+                self._wait(seconds)
+                tracer.end()
+                said = [line for line in tracer.output.lines()[:1] if "strace" in line]
+            if found := parse_calls(profilers.strace_lines(its), self.names):
+                return found
+            why = ": " + "; ".join(["strace saw none that sends", *said])
+        self.unseen.append(f"Its calls were not seen{why}.")
+        return None
 
-    def _traced(
-        self, folder: Path, seconds: float, pids: Sequence[int]
-    ) -> tuple[Calls | None, str]:
-        """Return its calls, and else why there are none."""
-        folder.mkdir()
-        under = profilers.strace(folder, pids)
-        if under is None:
-            return None, ", as there is no strace: apt install strace."
-        with contextlib.ExitStack() as stack:
-            tracer: Program = self
-            if pids:
-                tracer = stack.enter_context(Program((), subprocess.Popen, os.environ, "strace"))
-                tracer.start(under)
-            else:
-                self._until_it_sends(self._started(under), seconds)
-            self._meet_until(time.monotonic() + seconds)
-            tracer.end()
-            said = [line for line in tracer.output.lines()[:1] if "strace" in line]
-        found = parse_calls(profilers.strace_lines(folder), self.names)
-        return found, ": " + "; ".join(["strace saw none that sends", *said]) + "."
-
-    # ---- What goes wrong ----
-
-    def _to_loopback(self) -> int:
-        """Count what was sent to the lab's loopback."""
-        spot = self._spot
-        return spot.lab.counters("lo").packets if isinstance(spot, InLab) else 0
-
-    def _check_end(self) -> None:
-        """Refuse what has failed, and what still sends though it has ended."""
-        self.check_status()
-        if isinstance(self._spot, InLab):  # beside what still sends no other run could be watched
-            before = self._spot.counters().packets
-            time.sleep(_LEFTOVERS_S)
-            if self._spot.counters().packets > before + _STRAYS:
-                raise click.ClickException(
-                    f"{self.name} ended, but left something behind that still sends: have"
-                    " it stay in the foreground until all is sent"
-                )
-
-    def _complain(self, waited: float, looped: int) -> None:
-        has_ended = self.has_ended()
-        if has_ended and not self._runs:
+    def _complain(self, waited: float) -> None:
+        """Say that it sends nothing there, or why it has failed."""
+        if self.has_ended() and not self._runs:
             self.check_status()
-        ended = "ended" if has_ended else f"ran for {waited:.2g} s"
-        if self._runs:
-            raise click.ClickException(
-                f"{self.name} {ended}, and nothing was sent by {self._spot.text}"
-            )
         host, port = self._spot.destination
-        elsewhere = f" ({looped} packets went to its own loopback)" if looped else ""
-        way_out = f"{elsewhere}: {SAY_WHERE}"
-        if Path(self.argv[0]).name in _CONTAINERS:
-            way_out = (
-                ": a container has a network of its own, so start it as usual, and say --pid with"
-                " the process in it"
-            )
+        sent = f"sent nothing to {host}, port {port}: {SAY_WHERE}"
         raise click.ClickException(
-            f"{self.name} {ended}, and sent nothing to {host}, port {port}{way_out}"
+            f"{self.name} {'ended' if self.has_ended() else f'ran for {waited:.2g} s'}, and"
+            f" {f'nothing was sent by {self._spot.text}' if self._runs else sent}"
         )
