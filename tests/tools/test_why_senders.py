@@ -26,7 +26,7 @@ NOT_PLANTED = {
     "waits-for-room", "copies", "garbage", "opens", "starts", "event-loop", "other-calls", "sends",
     "small-pieces", "unconnected", "no-core",
 }  # fmt: skip
-OF_RECEIVERS = {"waits-for-packets", "reads", "device", "no-socket", "small-buffer", "ring-full"}
+OF_RECEIVERS = {"waits-for-packets", "reads", "device", "no-socket", "small-buffer"}
 
 Made = Callable[[Planted], Path]
 needs_strace = needs("strace")

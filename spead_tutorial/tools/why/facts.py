@@ -195,8 +195,6 @@ class Receiving:
     bare_lost: float  # the share that a bare reader with its buffer lost at the same rate
     held: float | None  # the highest rate without a loss that was found, in bytes/s
     sockets: tuple[Socket, ...]
-    # what it said of its stream at its end, by the names of the stream's counts
-    told: dict[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def buffer(self) -> int | None:

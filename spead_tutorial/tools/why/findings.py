@@ -89,13 +89,12 @@ def _lost_elsewhere(seen: Seen, takes: Account | None) -> tuple[Finding, ...]:
     its = seen.receiving
     if its is None:
         return ()
-    fates, ring, room = its.fates, its.told.get("ring_dropped", 0), its.buffer
+    fates, room = its.fates, its.buffer
     rooms = [bytes_text(room)] if room is not None else []
     found = {
         "device": (2 * fates.device > fates.no_room, [thousands(fates.device)]),
         "no-socket": (2 * fates.unclaimed > fates.lost, [thousands(fates.unclaimed)]),
         _BUFFER: (_is_small(its, takes), rooms),
-        "ring-full": (ring > 0, [thousands(ring)]),
     }
     return tuple(finding(kind, seen, 0.0, where) for kind, (is_so, where) in found.items() if is_so)
 

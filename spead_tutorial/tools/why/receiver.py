@@ -36,9 +36,8 @@ _ABOVE = 1.2  # How much above what it takes it is looked at.
 #: How long the socket gets to fill before that, and how long strace and profilers look.
 _FILL_S, _TRACED_S, _PROFILE_S = 0.3, 0.7, 1.0
 _PATIENCE_S = 20.0  # until a sender has ended, beside the time that it should take
-#: What a receiver gets until it listens, until it has closed its socket after the end of a stream,
-#: and until it has ended then.
-_START_S, _SETTLE_S, _END_S, _LOOK_S = 20.0, 0.2, 1.0, 0.02
+#: What a receiver gets until it listens, and how often it is seen whether it does.
+_START_S, _LOOK_S = 20.0, 0.02
 _NO_READS = (
     "Its calls were not seen, so that it is not known how many packets a read brings, nor what else"
     " it calls: apt install strace."
@@ -50,34 +49,30 @@ _BATCH, _LOSING = 8, 3
 
 
 def watch(
-    argv: Sequence[str],
-    spot: InLab,
-    seconds: float,
-    say: Callable[[str], None],
+    argv: Sequence[str], spot: InLab, seconds: float, say: Callable[[str], None]
 ) -> Seen | str:
     """Look at a receiver, or say in a line that it has lost nothing."""
-    with Receiver(argv, spot) as program:
-        in_all = f"in about {seconds + _REST_S:.0f} s in all"
-        say(f"Watching {program.name}, {in_all}: which rate it takes")
-        found = _search(program)
+    name = Receiver(argv, spot).name
+    say(f"Watching {name}, in about {seconds + _REST_S:.0f} s in all: which rate it takes")
+    found = _search(argv, spot)
     if found.lossy is None:
         return (
-            f"{program.name} lost nothing of {found.held / 1e6:.3g} MB/s in packets of"
+            f"{name} lost nothing of {found.held / 1e6:.3g} MB/s in packets of"
             f" {_packet_bytes(spot.lab)} bytes, the most that was sent to it"
         )
     rate = _ABOVE * found.taken  # so that it has always something to read
     with tempfile.TemporaryDirectory() as folder:
-        say(f"Watching {program.name}: its calls")
+        say(f"Watching {name}: its calls")
         traced = _calls(argv, spot, rate, Path(folder))
-        say(f"Watching {program.name}: what its threads do")
+        say(f"Watching {name}: what its threads do")
         with Receiver(argv, spot) as program:
             run, its, language, profile = _watched(program, rate, seconds, found, Path(folder))
-            names = {one.thread.tid: one.thread.name for one in run.threads}
-            sampled, unseen = profile.read(names)
+            sampled, unseen = profile.read({one.thread.tid: one.thread.name for one in run.threads})
     say("Running a bare reader")
     words, loops = _readers(spot, rate, traced, its)
+    lost = _lost_by_bare(spot, its.fates.rate, words, its)
     return Seen(
-        program=program.name,
+        program=name,
         language=language,
         place=spot.text,
         mtu=spot.mtu,
@@ -87,30 +82,21 @@ def watch(
         loops=loops,
         sampled=sampled,
         fault_s=fault_s(),
-        receiving=dataclasses.replace(
-            its, bare_lost=_lost_by_bare(spot, its.fates.rate, words, its)
-        ),
+        receiving=dataclasses.replace(its, bare_lost=lost),
         unseen=(*[_NO_READS] * (traced is None), *unseen),
     )
 
 
 class Receiver(Program):
-    """A receiver in a lab: it is started when it is needed, as it may end with each stream."""
+    """A receiver in a lab: it is started for each run, as it may end with each stream."""
 
     def __init__(self, argv: Sequence[str], spot: InLab) -> None:
         super().__init__(argv, spot.lab.receiver.popen, spot.environment)
-        self.spot, self.lab = spot, spot.lab
+        self.lab = spot.lab
 
     def listening(self, under: Sequence[str] = ()) -> int:
-        """Return its process, which listens; it is started where none does."""
-        if self._process is not None and not bound(self.pid, self.lab.port):
-            self.end(_END_S)
-        if self._process is None:
-            self.start(under)
-            self._wait()
-        return self.pid
-
-    def _wait(self) -> None:
+        """Start it, and return its process when it listens."""
+        self.start(under)
         late, port = time.monotonic() + _START_S, self.lab.port
         while not bound(self.pid, port):
             if self.has_ended():
@@ -123,6 +109,7 @@ class Receiver(Program):
                     f" {SAY_WHERE}"
                 )
             time.sleep(_LOOK_S)
+        return self.pid
 
     @contextlib.contextmanager
     def sent_to(self, rate: float, seconds: float, *more: str) -> Iterator[list[Fates]]:
@@ -147,14 +134,10 @@ def _counted(lab: Lab) -> tuple[Counters, Counters, Any]:
     return lab.counters(), lab.receiver.counters(), lab.receiver.arrivals()
 
 
-class _NotSentError(click.ClickException):
-    """The sender has failed, as when the receiver has closed its socket."""
-
-
 def _fates(before: Any, after: Any, done: Done, *, merges: bool) -> Fates:
     report = Report.parse(done.output) if done.status == 0 else None
     if report is None:
-        raise _NotSentError(f"it could not be sent to: {done.complaint}")
+        raise click.ClickException(f"it could not be sent to: {done.complaint}")
     device, far, arrived = (now - then for now, then in zip(after, before, strict=True))
     sent_s = max(int(done.said.get("sending_ns", report.elapsed_ns)), 1) / 1e9
     return Fates(
@@ -182,38 +165,30 @@ class _Found(NamedTuple):
     taken: float  # what it takes of too much, in bytes/s
 
 
-def _search(program: Receiver) -> _Found:
+def _search(argv: Sequence[str], spot: InLab) -> _Found:
     """Send far too much to it, and then less than it took of that."""
-    first = _try(program, _HIGH).fates
+    first = _try(argv, spot, _HIGH).fates
     held = 0.0 if first.lost else first.rate
     if held:  # what the way itself does not take at such a rate is no matter of the receiver
-        first = dataclasses.replace(_try(program, _HIGHEST).fates, device=0)
+        first = dataclasses.replace(_try(argv, spot, _HIGHEST).fates, device=0)
         if not first.lost:
             return _Found(max(held, first.rate), None, first.rate)
     taken = first.rate * (1 - first.share)
-    second = _try(program, max(_SHARE * taken, _LOWEST)).fates
+    second = _try(argv, spot, max(_SHARE * taken, _LOWEST)).fates
     if second.lost:
         return _Found(held, second, taken)
     return _Found(max(held, second.rate), first, taken)
 
 
-def _try(program: Receiver, rate: float, *more: str) -> _Tried:
-    """Send at a rate for a moment; again if it has just ended with the stream before."""
-    try:
-        return _tried(program, rate, *more)
-    except _NotSentError:
-        program.end(_END_S)
-        return _tried(program, rate, *more)
-
-
-def _tried(program: Receiver, rate: float, *more: str) -> _Tried:
-    pid = program.listening()
-    before = threads(family(pid))
-    with program.sent_to(rate, _RUN_S, *more) as sent:
-        time.sleep(_RUN_S / 2)
-        latest = threads(family(pid))
-    done = between(before, latest | threads(family(pid)))
-    time.sleep(_SETTLE_S)
+def _try(argv: Sequence[str], spot: InLab, rate: float, *more: str) -> _Tried:
+    """Send to it at a rate for a moment."""
+    with Receiver(argv, spot) as program:
+        pid = program.listening()
+        before = threads(family(pid))
+        with program.sent_to(rate, _RUN_S, *more) as sent:
+            time.sleep(_RUN_S / 2)
+            latest = threads(family(pid))
+        done = between(before, latest | threads(family(pid)))
     return _Tried(sent[0], sum(one.cpu_s for one in done.values()))
 
 
@@ -265,20 +240,10 @@ def _watched(
         with profilers.profile(pids, folder, _PROFILE_S) as profile:
             time.sleep(_PROFILE_S)
         language = profilers.language(pids[-1])
-    program.end(_END_S)
     packets = max(1, round(arrived.packets - arrived.no_room * sent[0].per_message))
     run = dataclasses.replace(run, messages=packets, payload_bytes=packets * size)
-    told, fates = _told(program.output.lines()), found.lossy or sent[0]
-    return run, Receiving(fates, size, 0.0, found.held or None, its, told), language, profile
-
-
-def _told(lines: Sequence[str]) -> dict[str, int]:
-    """Return what a receiver of this package said last of its stream, as JSON."""
-    for line in reversed(lines):
-        said = Done("", 0, line, "").said
-        if "socket_datagrams" in said:
-            return {name: n for name, n in said.items() if isinstance(n, int)}
-    return {}
+    fates = found.lossy or sent[0]
+    return run, Receiving(fates, size, 0.0, found.held or None, its), language, profile
 
 
 # ---- The bare reader ----
@@ -318,11 +283,11 @@ def _lost_by_bare(spot: InLab, rate: float, words: Sequence[str], its: Receiving
     return least
 
 
-def _read(spot: InLab, rate: float, words: Sequence[str]) -> "_Tried | None":
+def _read(spot: InLab, rate: float, words: Sequence[str]) -> _Tried | None:
     """Run a bare reader; None where it fails."""
     lab = spot.lab
     argv = [str(program_path("blast", "c").with_name("receive_bare")), "--no-copy", *words]
     argv += ["-H", str(_HEAP), "-p", str(_packet_bytes(lab)), lab.address, str(lab.port)]
-    with contextlib.suppress(click.ClickException), Receiver(argv, spot) as program:
-        return _try(program, rate, "-w", "0")
+    with contextlib.suppress(click.ClickException):
+        return _try(argv, spot, rate, "-w", "0")
     return None
