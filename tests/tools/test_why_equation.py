@@ -47,7 +47,7 @@ SEND = Told("sends", "sendto", "sendto")
 def thread(tid: int = 1, cpu_s: float = 1.0, **more: Any) -> Thread:
     usual: dict[str, Any] = {
         "pid": 1, "name": f"t{tid}", "user_s": cpu_s / 2, "system_s": cpu_s / 2, "runnable_s": 0.0,
-        "voluntary": 1000, "faults": 0, "cpus": (0, 1),
+        "voluntary": 1000, "faults": 0,
     }  # fmt: skip
     return Thread(tid, **usual | more)
 
@@ -77,7 +77,7 @@ def seen(*threads: Watched, **more: Any) -> Seen:
     run: dict[str, Any] = {"looks": 200, "crowded": 0.0, "rates": (1.0,)}
     run |= {name: more.pop(name) for name in ("crowded", "whole") if name in more}
     usual: dict[str, Any] = {
-        "program": "my_sender", "language": "", "place": "a lab", "mtu": 9216, "cores": 2,
+        "program": "my_sender", "language": "", "place": "a lab", "mtu": 9216,
         "packets": PACKETS, "calls": SINGLE, "loops": (AS_IS,),
         "run": Run(1.0, SENT, 1400 * SENT, threads=threads, **run),
     }  # fmt: skip
@@ -278,14 +278,6 @@ def test_a_sender_near_the_best_loop_is_told_that_nothing_was_found():
         loops=(loop("", 0.5, 9000, packets=7), loop(BEST, 0.6, 9188, packets=64)),
     )  # fmt: skip
     assert text(its, diagnose(its)).startswith("Nothing found.")
-
-
-def test_threads_that_are_kept_to_one_core_are_told_so():
-    pair = [watched(thread(tid, 0.5, runnable_s=0.5, cpus=(0,))) for tid in (1, 2)]
-    samples = {tid: sampled(("sends", 9), tid=tid) for tid in (1, 2)}
-    its = seen(*pair, crowded=1.0, sampled=samples, loops=(loop("", 9.0),))
-    assert kinds(its)[0] == "shared-core"
-    assert "shared-core" not in kinds(dataclasses.replace(its, cores=1))
 
 
 # ---- Ways to send ----

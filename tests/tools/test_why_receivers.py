@@ -56,7 +56,7 @@ ROOM = Socket(1, 8888, 1 << 20, merges=False)
 
 def seen(own: str = "", n: int = 0, *waits: Waited, cpu_s: float = 1.0, **more: Any) -> Seen:
     """Facts of a receiver of one thread, which got 100 000 packets in a second."""
-    thread = Thread(1, 1, "reader", cpu_s, 0.0, more.pop("late", 0.0), 9, 0, (0, 1))
+    thread = Thread(1, 1, "reader", cpu_s, 0.0, more.pop("late", 0.0), 9, 0)
     told = ((READ, 100 - n), *(((Told(own, "f"), n),) if n else ()))
     its: dict[str, Any] = {
         "fates": FATES, "packet_bytes": 9000, "bare_lost": 0.0, "held": 5e8, "sockets": (ROOM,),
@@ -66,7 +66,7 @@ def seen(own: str = "", n: int = 0, *waits: Waited, cpu_s: float = 1.0, **more: 
     }
     run = Run(1.0, 100_000, 900_000_000, 200, 1.0, (Watched(thread, 200, waits),), ())
     facts: dict[str, Any] = {
-        "program": "my_receiver", "language": "", "place": "a lab", "mtu": 9216, "cores": 2,
+        "program": "my_receiver", "language": "", "place": "a lab", "mtu": 9216,
         "run": run, "calls": READS, "receiving": Receiving(**its),
         "sampled": {1: Sampled("reader", 1, told)},
         "loops": (Loop("", Way(9000), (2e-6,)), Loop(MERGED, Way(9000), (1e-6,))),
@@ -119,32 +119,26 @@ def test_where_packets_are_lost_is_said_first_and_then_what_takes_most(
     assert all(len(line) <= 80 for line in said.splitlines())
 
 
-def test_who_runs_or_sleeps_while_a_reader_waits_and_only_then_has_a_lock():
-    runs = Waited("futex", True, 150, running={2: 150})
-    sleeps = Waited("futex", False, 150, asleep={2: 150})
-    mutex = Waited("mutex", False, 150, running={2: 150})
-    for waits, beside, kind in (
-        (runs, Waited("running", False, 50, asleep={2: 50}), "waits-for-thread"),
-        (runs, Waited("running", False, 50, running={2: 50}), "computes"),
-        (mutex, Waited("running", False, 50, running={2: 50}), "waits-for-thread"),
-        (sleeps, Waited("running", False, 50), "waits-for-thread"),
+def test_who_has_the_one_lock_of_a_language_is_who_runs_while_a_reader_waits():
+    for language, call, kind in (
+        ("", "futex", "computes"),
+        ("Python", "futex", "waits-for-thread"),
+        ("", "mutex", "waits-for-thread"),
     ):
-        its = seen(cpu_s=0.25, late=0.0)
+        its = seen(cpu_s=0.25, language=language)
         reader, other = (dataclasses.replace(its.run.threads[0].thread, tid=tid) for tid in (1, 2))
-        other = dataclasses.replace(other, user_s=1.0)
-        threads = Watched(reader, 200, (waits,), beside), Watched(other, 200, ())
+        waits = Waited(call, False, 150, running={2: 150})
+        threads = Watched(reader, 200, (waits,)), Watched(dataclasses.replace(other, user_s=1.0))
         told = its.sampled | {2: Sampled("worker", 1, ((Told("computes", "f"), 9),))}
-        its = dataclasses.replace(
-            its, run=dataclasses.replace(its.run, threads=threads), sampled=told
-        )
-        assert diagnose(its)[0].kind == kind
+        run = dataclasses.replace(its.run, threads=threads)
+        assert diagnose(dataclasses.replace(its, run=run, sampled=told))[0].kind == kind
 
 
 def test_of_looks_it_is_counted_who_runs_or_sleeps_meanwhile_and_what_all_wait_in(monkeypatch):
     waits, sleeps = Blocked("futex", False), Blocked("clock_nanosleep", True)
     each = [{1: waits, 2: None}, {1: waits, 2: sleeps}, {1: None, 2: sleeps}]
     follower = looks.Follower(os.getpid(), lambda: Counters("dummy", *[0] * 6))
-    its = {tid: Thread(tid, 1, "t", 0.5, 0.0, 0.0, 9, 0, (0, 1)) for tid in (1, 2)}
+    its = {tid: Thread(tid, 1, "t", 0.5, 0.0, 0.0, 9, 0) for tid in (1, 2)}
     monkeypatch.setattr(looks, "threads", lambda pids: its)
     for doing in each:
         monkeypatch.setattr(looks, "now", lambda tids, doing=doing: doing)
@@ -153,8 +147,7 @@ def test_of_looks_it_is_counted_who_runs_or_sleeps_meanwhile_and_what_all_wait_i
     run = follower.run()
     first, second = run.threads
     assert first.waits == (Waited("futex", False, 2, {2: 1}, {2: 1}),)
-    assert first.runs == Waited("running", False, 1, {}, {2: 1})
-    assert second.runs == Waited("running", False, 1)
+    assert second.waits == (Waited("clock_nanosleep", True, 2, {1: 1}),)
     assert run.whole.waits == (Waited("clock_nanosleep", True, 1, {}, {2: 1}),)
 
 

@@ -38,7 +38,7 @@ def folder(planted: Made, request: pytest.FixtureRequest) -> Path:
     sender: Planted = request.getfixturevalue("sender")
     if sender.lacking is not None:
         pytest.skip(sender.lacking)
-    if sender.needs_two_cores and len(os.sched_getaffinity(0)) < 2:
+    if sender.kind == "waits-for-thread" and len(os.sched_getaffinity(0)) < 2:
         pytest.skip("the machine has no other core")
     return planted(sender)
 

@@ -274,10 +274,10 @@ class _Teller:
 
     def _waited(self, line: Watched, wait: Waited, seconds: float) -> Iterator[Part]:
         """Divide a wait by what ends it: a time, or what another thread does."""
-        if wait.call == MUTEX:
-            yield Part(LOCK, self._holder(line, wait)[0] or wait.call, seconds)
-            return
         kind = WAITS.get(wait.call, OTHER)
+        if wait.call == MUTEX:
+            yield Part(LOCK, wait.call, seconds)
+            return
         if kind == IDLE or (kind in (READS, LOOP) and self.main == READS and not wait.timed):
             yield Part(IDLE, "", seconds)  # or something has just come
             return
@@ -286,13 +286,14 @@ class _Teller:
             kind = within if within not in ("", OWN, OTHER, SENDS, READS) else kind
         slept = 0.0 if kind == SLEEPS else self._timed_out(line.thread, wait.call)
         if kind == LOCK and not self._whole:
-            # Who waits for a lock may wake up now and then. A reader gets its packets from a socket
-            # and not from threads, so that a wait in which one of them runs is no hand-over either.
-            holder, held = self._holder(line, wait)
-            held *= 1.0 if self.main == READS else slept
-            yield Part(LOCK, holder, seconds * held)
-            seconds *= 1 - held
-            slept = max(0.0, slept - held)
+            # Who waits for a lock may wake up now and then; the one lock of a language is all that
+            # a reader waits for in another thread, as it gets its packets from a socket.
+            holder, n = max(wait.running.items(), key=lambda one: one[1], default=(0, 0))
+            is_one = self.main == READS and self._seen.language in _ONE_LOCK
+            held = n / wait.seen * (1.0 if is_one else slept)
+            if holder in self._watched:
+                yield Part(LOCK, self._watched[holder].thread.name, seconds * held)
+                seconds, slept = seconds * (1 - held), max(0.0, slept - held)
         yield Part(SLEEPS, wait.call, seconds * slept)
         seconds *= 1 - slept
         if kind in _SHARED and not self._whole:
@@ -302,34 +303,14 @@ class _Teller:
                 shared = Part(kind, wait.call, seconds * share * n / ran)
                 yield from self._done_by(tid, shared, line.thread)
             seconds *= 1 - share
-            idle = self._sleeper(line.thread, wait) if kind in (LOCK, INPUT, LOOP) else None
-            if idle is not None:
-                other, part = self._watched[idle].thread, min(1.0, wait.asleep[idle] / wait.seen)
+            other = self._sleeper(line.thread, wait) if kind in (LOCK, INPUT, LOOP) else None
+            if other is not None:
+                part = min(1.0, wait.asleep[other.tid] / wait.seen)
                 is_input = other.pid != line.thread.pid and kind != LOCK
                 yield Part(INPUT if is_input else SLEEPS, f"in {other.name}", seconds * part)
                 seconds *= 1 - part
         is_for_started = self._starts and kind in (LOCK, INPUT)
         yield Part(STARTS if is_for_started else kind, wait.call, seconds)
-
-    def _holder(self, line: Watched, wait: Waited) -> tuple[str, float]:
-        """Return who runs, or sleeps, while a thread waits and not otherwise, and how often.
-
-        A mutex is had by whoever does so mostly; the one lock of a language by who runs.
-        """
-        has_one_lock = self._seen.language in _ONE_LOCK
-        looks = [*line.waits, line.runs]
-        same = [its for its in looks if its.call == wait.call]
-        others = [its for its in looks if its.call != wait.call]
-        if has_one_lock or wait.call == MUTEX:
-            others = []
-        waited, without = (max(1, sum(its.seen for its in one)) for one in (same, others))
-        found = ("", 0.0)
-        for tid, one in self._watched.items():
-            for does in ("running",) if has_one_lock else ("running", "asleep"):
-                share = sum(getattr(its, does).get(tid, 0) for its in same) / waited
-                share -= sum(getattr(its, does).get(tid, 0) for its in others) / without
-                found = max(found, (one.thread.name, share), key=lambda held: held[1])
-        return found
 
     def _timed_out(self, thread: Thread, name: str) -> float:
         """Return which part of waits in a call a time has ended."""
@@ -357,12 +338,10 @@ class _Teller:
             kind = LOCK if does.kind == self.main else does.kind
             yield Part(kind, does.what, wait.seconds * has_core * share)
 
-    def _sleeper(self, thread: Thread, wait: Waited) -> int | None:
+    def _sleeper(self, thread: Thread, wait: Waited) -> Thread | None:
         """Return the thread that sleeps and then wakes this one: as often as this one waits."""
         for tid in sorted(wait.asleep, key=lambda tid: -wait.asleep[tid]):
             other = self._watched.get(tid)
-            if other is not None and 2 * other.thread.voluntary >= thread.voluntary:
-                sleeps = sum(one.seen for one in other.waits if one.timed)
-                if sleeps * 2 > sum(one.seen for one in other.waits):
-                    return tid
+            if other and 2 * other.thread.voluntary >= thread.voluntary:
+                return other.thread
         return None

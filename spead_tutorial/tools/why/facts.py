@@ -20,7 +20,6 @@ class Thread:
     runnable_s: float  # seconds in which it could have run, but had no core
     voluntary: int  # how often it gave its core up
     faults: int  # pages that it touched for the first time
-    cpus: tuple[int, ...]  # the cores that it may use
 
     @property
     def cpu_s(self) -> float:
@@ -46,7 +45,6 @@ class Watched:
     thread: Thread  # between the first look and the last
     looks: int = 0  # at it
     waits: tuple[Waited, ...] = ()
-    runs: Waited = Waited("running", timed=False, seen=0)  # the same of looks at which it did not
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -210,7 +208,6 @@ class Seen:
     language: str  # what it is written in, as far as its interpreter tells; or ""
     place: str  # where it sent to, in words
     mtu: int  # of the device, in bytes
-    cores: int  # how many there are to use
     run: Run  # a receiver's messages are the packets that it read
     packets: Packets | None = None  # None where they could not be seen
     calls: Calls | None = None

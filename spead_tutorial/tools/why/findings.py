@@ -19,7 +19,7 @@ MATTERS, FAST = 1.1, 2.2
 _HELD = 0.9e9
 #: Standard errors of an interval, and the most that a rate may be uncertain.
 _ERRORS, _MOST_NOISE = 2.0, 0.3
-_SHARED, _BUFFER = "shared-core", "small-buffer"
+_BUFFER = "small-buffer"
 #: Of each finding about how packets are sent, which loops show what mending gains, the best first.
 WAYS = {
     "fragments": (loops.FITTING,),
@@ -130,30 +130,27 @@ def _of_parts(seen: Seen, its: Account) -> Iterator[Finding]:
     """Yield what is gained by each kind of the rest that goes."""
     has_pieces = seen.loop(loops.GATHERED) is not None
     for kind, takes_s in its.kinds.items():
-        if kind == NO_CORE and (together := _together(seen)):
-            gain = _without(seen, its, takes_s, its.packet_s)
-            yield finding(_SHARED, seen, takes_s, [" and ".join(together)], gain)
         if kind in (NO_CORE, IDLE):
             continue
         if kind in (SENDS, READS) and (takes_s < its.loop_s or has_pieces):
             continue  # of its calls, which others say
-        gain = _without(seen, its, takes_s, its.busy_s)
+        gain = _without(seen, its, takes_s)
         yield finding(kind, seen, takes_s, its.where(kind), gain)
 
 
-def _without(seen: Seen, its: Account, takes_s: float, whole_s: float) -> Gain:
+def _without(seen: Seen, its: Account, takes_s: float) -> Gain:
     """Return what it gains if some of its time goes, and as much of the rest as may follow it."""
+    whole_s, as_is = its.busy_s, seen.loop()
     share = min(1.0, takes_s / whole_s)
     error = whole_s * _ERRORS * math.sqrt(max(share * (1 - share), 1 / its.samples) / its.samples)
-    as_is = seen.loop()
     least = max(min(as_is.packet_s) if as_is else 0.0, whole_s * 1e-3)
     rest = max(whole_s - takes_s, least)
-    most, fewest = rest + error, max(least, rest - error - min(rest - least, takes_s))
-    low, high = max(1.0, whole_s / most), max(1.0, whole_s / fewest)
+    low = max(1.0, whole_s / (rest + error))
+    high = whole_s / max(least, rest - error - min(rest - least, takes_s))
     if high > MATTERS:  # the two were measured one after the other, and the loop beside them
         noise = min(_MOST_NOISE, _noise(seen) + (as_is.spread if as_is else 0.0))
         low, high = max(1.0, low * (1 - noise)), high * (1 + noise)
-    return Gain(whole_s / rest, low, high)
+    return Gain(whole_s / rest, low, max(1.0, high))
 
 
 def _noise(seen: Seen) -> float:
@@ -163,16 +160,6 @@ def _noise(seen: Seen) -> float:
         return 0.0
     error = _ERRORS * statistics.stdev(rates) / math.sqrt(len(rates))
     return min(_MOST_NOISE, error / statistics.mean(rates))
-
-
-def _together(seen: Seen) -> list[str]:
-    """Name the busy threads that are kept to a single core, though there are others."""
-    kept: dict[int, list[str]] = {}
-    for thread in (one.thread for one in seen.run.threads):
-        if len(thread.cpus) == 1 and thread.cpu_s > 0.02 * seen.run.seconds:
-            kept.setdefault(thread.cpus[0], []).append(thread.name)
-    together = max(kept.values(), key=len, default=[])
-    return together if len(together) > 1 and seen.cores > 1 else []
 
 
 # ---- How it sends ----

@@ -82,7 +82,6 @@ def _thread(tid: int, pid: int) -> Thread:
         runnable,
         voluntary=int(status["voluntary_ctxt_switches"]),
         faults=int(fields[7]),
-        cpus=tuple(sorted(os.sched_getaffinity(tid))),
     )
 
 
@@ -107,7 +106,6 @@ class Blocked(NamedTuple):
 #: What a receiver waits in while nothing is in its socket, in calls of these kinds; in the others
 #: it may hold a packet.
 NOTHING_THERE, _FOR_PACKETS = Blocked("packets", timed=False), (READS, LOOP, INPUT)
-_RUNS = Blocked("running", timed=False)
 #: What threads do at a moment; None where one runs, or could.
 Doing = dict[int, Blocked | None]
 
@@ -296,28 +294,22 @@ def _rates(scans: Sequence[Scan]) -> tuple[float, ...]:
     )
 
 
-def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...], Waited]]:
+def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...]]]:
     """Return how often each thread was looked at, and what it and others did then."""
-    seen: dict[int, Counter[Blocked]] = defaultdict(Counter)
-    meanwhile: dict[tuple[int, Blocked], tuple[Counter[int], Counter[int]]]
-    meanwhile = defaultdict(lambda: (Counter(), Counter()))
+    n_looks: Counter[int] = Counter()
+    found: dict[tuple[int, Blocked], list[tuple[set[int], set[int]]]] = defaultdict(list)
     for one in looks:
+        n_looks.update(one.keys())
         ran = {tid for tid, what in one.items() if what is None} - {_ALL}
-        slept = {tid for tid, what in one.items() if what is not None and what.timed} - {_ALL}
+        slept = {tid for tid, what in one.items() if what and what.timed} - {_ALL}
         for tid, what in one.items():
-            seen[tid][what or _RUNS] += 1
-            running, asleep = meanwhile[tid, what or _RUNS]
-            running.update(ran - {tid})
-            asleep.update(slept - {tid})
-
-    def waited(tid: int, what: Blocked) -> Waited:
-        return Waited(*what, seen[tid][what], *map(dict, meanwhile[tid, what]))
-
-    return {
-        tid: (its.total(), tuple(waited(tid, what) for what in its if what is not _RUNS),
-              waited(tid, _RUNS))
-        for tid, its in seen.items()
-    }  # fmt: skip
+            if what is not None:
+                found[tid, what].append((ran - {tid}, slept - {tid}))
+    waits: dict[int, list[Waited]] = {tid: [] for tid in n_looks}
+    for (tid, what), beside in found.items():
+        counts = (dict(Counter(itertools.chain(*each))) for each in zip(*beside, strict=True))
+        waits[tid].append(Waited(*what, len(beside), *counts))
+    return {tid: (n, tuple(waits[tid])) for tid, n in n_looks.items()}
 
 
 #: What threads that stand in for each other do goes on where one of them does the first of these:

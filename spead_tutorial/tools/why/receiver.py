@@ -3,7 +3,6 @@
 
 import contextlib
 import dataclasses
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -76,7 +75,6 @@ def watch(
         language=language,
         place=spot.text,
         mtu=spot.mtu,
-        cores=len(os.sched_getaffinity(0)),
         run=run,
         calls=traced,
         loops=loops,

@@ -59,16 +59,11 @@ class Planted:
 
     @property
     def is_certain(self) -> bool:
-        """Whether its fault costs most: what another core gains depends on who else has it.
+        """Whether its fault costs most.
 
         Those in Java make a call for each packet, mended or not, which costs more than their lock.
         """
-        return self.kind != "shared-core" and self.name not in ("java OneLock", "java OneSocket")
-
-    @property
-    def needs_two_cores(self) -> bool:
-        """Whether there is a fault only where the machine has another core to use."""
-        return self.kind in ("shared-core", "waits-for-thread")
+        return self.name not in ("java OneLock", "java OneSocket")
 
     @property
     def lacking(self) -> str | None:
@@ -129,7 +124,6 @@ PLANTED = {
     "logs": "go/log_per_packet",
     "waits-for-thread": "c++/one_lock java/OneLock java/OneSocket",
     "waits-for-input": "python/slow_input",
-    "shared-core": "c/shared_core",
     "small-packets": "c/small_packets",
     "fresh-memory": "c/fresh_memory",
     "fragments": "c/fragments",
@@ -141,7 +135,6 @@ _STREAMS = {
     "sleeping": "sleeps",
     "rate_limited": "sleeps",
     "slow_data": "computes",
-    "shared_core": "shared-core",
     "fresh_memory": "fresh-memory",
     "fragments": "fragments",
 }

@@ -43,20 +43,18 @@ class Sender:
         *,
         packet_size: int = PACKET_SIZE,
         rate: float = 0.0,
-        cores: tuple[int, ...] = (),
         offload: bool = False,
     ) -> None:
         arguments = parse()
         self.n_heaps, self.mended = arguments.heaps, arguments.mended
         if self.mended:
-            packet_size, rate, cores = PACKET_SIZE, 0.0, ()
+            packet_size, rate = PACKET_SIZE, 0.0
         ours = self.mended and offload  # which spead2's wheel does without
         self.library = importlib.import_module("spead_tutorial" if ours else arguments.library)
         send = importlib.import_module(f"{self.library.__name__}.send")
         self._group = send.ItemGroup
         self._config = send.StreamConfig(max_packet_size=packet_size, rate=rate, max_heaps=2)
         self._to = [(arguments.host, arguments.port)]
-        self._cores = list(cores)
         self.samples = [np.ones(HEAP_SIZE, np.int8) for _ in range(2)]
         self.heaps = [self.heap_of(samples) for samples in self.samples]
 
@@ -78,7 +76,7 @@ class Sender:
     async def _send(self, heap: Callable[[int], Any]) -> None:
         # spead2's stream belongs to the loop that runs when it is made.
         asynchronous = importlib.import_module(f"{self.library.__name__}.send.asyncio")
-        pool = self.library.ThreadPool(1, self._cores)
+        pool = self.library.ThreadPool(1)
         stream = asynchronous.UdpStream(pool, self._to, self._config)
         on_their_way: collections.deque[Any] = collections.deque()
         for i in range(self.n_heaps):
