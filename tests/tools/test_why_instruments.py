@@ -54,7 +54,7 @@ POLLED = EPOLL.format("100.4", "[{events=EPOLLIN}]", -1, 1, 0.000424)
 def test_what_was_sent_and_which_waits_a_time_ended_is_counted(lines, counts, timed_out):
     found = parse_calls(lines)
     assert (found.send_calls, found.messages) == counts
-    calls = {one.name: one.timed_out for caller in found.callers for one in caller.calls}
+    calls = {one.name: one.timed_out for one in found.all}
     assert {name: calls[name] for name in timed_out} == pytest.approx(timed_out)
 
 
@@ -86,9 +86,9 @@ def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_l
         10 101.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000050>
     """  # noqa: E501
     found = parse_calls(textwrap.dedent(lines).strip().splitlines(), names)
-    main, timer = found.callers
-    assert (main.name, main.messages, timer.name, timer.messages) == ("main", 2, "timer", 0)
-    calls = {(one.name, one.sends): one for caller in found.callers for one in caller.calls}
+    messages = {(one.tid, one.thread): one.messages for one in found.all if one.sends}
+    assert messages == {(10, "main"): 2}
+    calls = {(one.name, one.sends): one for one in found.all}
     assert calls["sendto", True].seconds == pytest.approx(4e-5)
     assert calls["sendto", False].count == 1  # it has sent nothing
     assert calls["openat", False].seconds == pytest.approx(4e-6)

@@ -2,6 +2,7 @@
 """Why receivers lose packets: what facts mean, and what is said of receivers with known faults."""
 
 import dataclasses
+import itertools
 import json
 import os
 import socket
@@ -16,7 +17,6 @@ from spead_tutorial.tools.why import calls, looks
 from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why.facts import (
     Call,
-    Caller,
     Calls,
     Fates,
     Loop,
@@ -48,7 +48,8 @@ ATTEMPTS = 3
 REPRESENTATIVE = "c sleeps"
 FATES = Fates(rate=1e9, packets=1000, device=0, arrived=1000, unclaimed=0, no_room=200)
 OFTEN = dataclasses.replace(FATES, rate=2e9, no_room=600)  # it has time for 45 % of them
-READS = Calls(1000, 1000, ("recvfrom",), 1, False, (Caller(1, "reader", 1000, ()),))
+READ_BY = Call(1, "reader", "recvfrom", 1000, 0.0, messages=1000, sends=True)
+READS = Calls(1000, 1000, ("recvfrom",), 1, False, (READ_BY,))
 READ = Told("reads", "recvfrom", "recvfrom")
 PACKETS = Waited("packets", False, 100)
 ROOM = Socket(1, 8888, 1 << 20, merges=False)
@@ -137,7 +138,8 @@ def test_who_has_the_one_lock_of_a_language_is_who_runs_while_a_reader_waits():
 def test_of_looks_it_is_counted_who_runs_or_sleeps_meanwhile_and_what_all_wait_in(monkeypatch):
     waits, sleeps = Blocked("futex", False), Blocked("clock_nanosleep", True)
     each = [{1: waits, 2: None}, {1: waits, 2: sleeps}, {1: None, 2: sleeps}]
-    follower = looks.Follower(os.getpid(), lambda: Counters("dummy", *[0] * 6))
+    sent = itertools.count()
+    follower = looks.Follower(os.getpid(), lambda: Counters("dummy", *[next(sent)] * 6))
     its = {tid: Thread(tid, 1, "t", 0.5, 0.0, 0.0, 9, 0) for tid in (1, 2)}
     monkeypatch.setattr(looks, "threads", lambda pids: its)
     for doing in each:
@@ -234,11 +236,10 @@ def test_of_straces_lines_reads_and_other_calls_are_counted():
     assert (found.send_calls, found.messages) == (3, 10)
     assert found.names == ("recvfrom", "recvmmsg")
     # One of the reads finds nothing.
-    counts = {one.name: (one.count, one.sends) for one in found.callers[0].calls}
+    counts = {one.name: (one.count, one.sends) for one in found.all}
     assert counts == {
         "recvfrom": (3, True), "recvmmsg": (1, True), "write": (1, False), "read": (1, False),
     }  # fmt: skip
-    assert isinstance(found.callers[0].calls[0], Call)
     assert calls.counted(ended, calls.reads(ended, [78])) is None
 
 

@@ -7,7 +7,7 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from spead_tutorial.tools.why.facts import Call, Caller, Calls
+from spead_tutorial.tools.why.facts import Call, Calls
 from spead_tutorial.tools.why.stacks import WAITS
 
 #: Calls that send, that read, and that end when a time has come, or sooner.
@@ -88,28 +88,21 @@ def counted(
     ids = set(map(id, sent))
     # A read that finds nothing is one all the same.
     by_reads = {(one.name, one.socket) for one in sent if one.name in READS}
-    by_thread: dict[int, dict[tuple[str, bool], list[Ended]]] = defaultdict(dict)
+    groups: dict[tuple[int, str, bool], list[Ended]] = defaultdict(list)
     for one in seen:
         if first <= one.at <= last:
-            key = one.name, id(one) in ids or (one.name, one.socket) in by_reads
-            by_thread[one.who].setdefault(key, []).append(one)
-    callers = [
-        Caller(
-            tid=who,
-            name=(names or {}).get(who, ""),
-            messages=sum(one.messages for key, its in groups.items() if key[1] for one in its),
-            calls=tuple(_call(*key, its, floor) for key, its in groups.items()),
-        )
-        for who, groups in by_thread.items()
-    ]
-    found = Counter(one.name for one in sent)
+            sends = id(one) in ids or (one.name, one.socket) in by_reads
+            groups[one.who, one.name, sends].append(one)
     return Calls(
         send_calls=len(sent),
         messages=sum(one.messages for one in sent),
-        names=tuple(name for name, _ in found.most_common()),
+        names=tuple(name for name, _ in Counter(one.name for one in sent).most_common()),
         pieces=round(statistics.median(map(_pieces, sent))),
         unconnected=2 * sum(map(_says_where, sent)) > len(sent),
-        callers=tuple(sorted(callers, key=lambda caller: -caller.messages)),
+        all=tuple(
+            _call(who, (names or {}).get(who, ""), name, its, floor, sends=sends)
+            for (who, name, sends), its in groups.items()
+        ),
     )
 
 
@@ -135,12 +128,16 @@ def read(lines: Iterable[str]) -> list[Ended]:
     return found
 
 
-def _call(name: str, sends: bool, group: Sequence[Ended], floor: float) -> Call:
+def _call(
+    tid: int, thread: str, name: str, group: Sequence[Ended], floor: float, *, sends: bool
+) -> Call:
     took = sorted(one.took for one in group)
     by_time = sum(one.took for one in group if one.timed_out)
     is_wait = WAITS.get(name, "logs") != "logs" and not sends  # files are waited for seldom
     each_s = 0.0 if is_wait else max(0.0, took[len(took) // _TENTH] - floor)
-    return Call(name, len(took), each_s * len(took), by_time / (sum(took) or 1.0), sends)
+    messages = sum(one.messages for one in group) if sends else 0
+    timed_out = by_time / (sum(took) or 1.0)
+    return Call(tid, thread, name, len(took), each_s * len(took), timed_out, messages, sends)
 
 
 def _pieces(one: Ended) -> int:

@@ -90,10 +90,8 @@ class Account:
         return [part.what for part in self.parts if part.kind == kind and part.what][:most]
 
 
-def account(seen: Seen) -> Account | None:
-    """Divide the time of a packet; None where no threads were seen."""
-    if not seen.run.threads:
-        return None
+def account(seen: Seen) -> Account:
+    """Divide the time of a packet."""
     teller = _Teller(seen)
     lines = teller.lines()
     renamed = {_FAULT.kind: "garbage"} if seen.language in _MANAGED else {}
@@ -143,13 +141,12 @@ class _Teller:
         self._seen, self._run = seen, seen.run
         self._sampled = seen.sampled or {}
         self._watched = {one.thread.tid: one for one in seen.run.threads}
-        self._callers = seen.calls.callers if seen.calls else ()
-        self._sent = sum(one.messages for one in self._callers)
+        self._called = seen.calls.all if seen.calls else ()
+        self._sent = sum(one.messages for one in self._called)
         least = _LASTS * seen.run.looks
         self._lasting = {one.thread.tid for one in seen.run.threads if one.looks >= least}
         self._pids = {self._watched[tid].thread.pid for tid in self._lasting}
-        started = sum(call.count for one in self._callers for call in one.calls
-                      if call.name in _STARTERS)  # fmt: skip
+        started = sum(one.count for one in self._called if one.name in _STARTERS)
         self._starts = started > _OFTEN * self._sent  # programs or threads, again and again
         self._whole, self.main = False, READS if seen.receiving else SENDS
         loop = seen.loop()
@@ -172,14 +169,13 @@ class _Teller:
 
     def _senders(self) -> dict[int, int]:
         """Return how much each thread sends, in some unit."""
-        by_calls = {one.tid: one.messages for one in self._callers if one.messages}
-        if by_calls.keys() & self._watched.keys():
-            return by_calls
-        found = {
-            tid: sum(n for one, n in its.told if one.kind == self.main)
-            for tid, its in self._sampled.items()
-        }
-        return {tid: n for tid, n in found.items() if n}
+        by_calls, by_samples = Counter[int](), Counter[int]()
+        for call in self._called:
+            by_calls[call.tid] += call.messages
+        for tid, its in self._sampled.items():
+            by_samples[tid] = sum(n for one, n in its.told if one.kind == self.main)
+        found = +by_calls
+        return found if found.keys() & self._watched.keys() else +by_samples
 
     def samples(self, lines: list[Watched]) -> int:
         seen = sum(self._its(line).total for line in lines)
@@ -254,21 +250,22 @@ class _Teller:
             took = min(took, self.loop_s or took) if call.sends else took
             taken = min(left, took / packet_s if packet_s else 0.0)
             left -= taken
-            yield self._called(call), taken
+            yield self._told(call), taken
         rest = [call for call in calls if not call.seconds] or [one for one in calls if one.sends]
         for call in rest:
-            yield self._called(call), left * call.count / sum(one.count for one in rest)
+            yield self._told(call), left * call.count / sum(one.count for one in rest)
         if not rest:
             yield Told(OTHER, "in the kernel"), left
 
-    def _called(self, call: Call) -> Told:
+    def _told(self, call: Call) -> Told:
         kind = self.main if call.sends else CALLS.get(call.name, OTHER)
         return Told(kind, call.name, call.name)
 
     def _calls(self, thread: Thread) -> list[Call]:
-        same = [one for one in self._callers if one.tid == thread.tid]
-        same = same or [one for one in self._callers if one.name == thread.name]
-        return [call for one in (self._callers if self._whole else same) for call in one.calls]
+        if self._whole:
+            return list(self._called)
+        same = [one for one in self._called if one.tid == thread.tid]
+        return same or [one for one in self._called if one.thread == thread.name]
 
     # ---- What it waits for ----
 

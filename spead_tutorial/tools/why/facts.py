@@ -84,21 +84,14 @@ class Packets:
 class Call:
     """The calls of one name that a thread made, while strace looked."""
 
+    tid: int
+    thread: str  # what it is called
     name: str
     count: int
     seconds: float  # that they took, those that waited left out, less what looking at them costs
     timed_out: float = 0.0  # of the time that they waited, the part that a time ended
+    messages: int = 0  # that they sent, or read
     sends: bool = False
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Caller:
-    """The calls of one thread."""
-
-    tid: int
-    name: str
-    messages: int  # what it sent
-    calls: tuple[Call, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -110,7 +103,7 @@ class Calls:
     names: tuple[str, ...]  # of those calls, most frequent first
     pieces: int  # of memory that a message is gathered from, mostly
     unconnected: bool  # whether they say where it goes
-    callers: tuple[Caller, ...]
+    all: tuple[Call, ...]
 
     @property
     def per_call(self) -> float:

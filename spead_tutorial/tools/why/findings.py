@@ -68,8 +68,8 @@ def finding(
 def diagnose(seen: Seen) -> tuple[Finding, ...]:
     """Return what makes a sender slow, what gains most first."""
     its = account(seen)
-    elsewhere = _lost_elsewhere(seen, its)
-    if its is None or its.busy_s <= 0:
+    elsewhere = _lost_elsewhere(seen)
+    if its.busy_s <= 0:
         return elsewhere
     found = sorted([*_of_parts(seen, its), *_of_ways(seen, its)], key=_worth)
     own = (one for one in found if one.kind != READS and one.kind not in WAYS)
@@ -84,7 +84,7 @@ def _worth(one: Finding) -> float:
     return -one.gain.median if one.gain else 0.0
 
 
-def _lost_elsewhere(seen: Seen, takes: Account | None) -> tuple[Finding, ...]:
+def _lost_elsewhere(seen: Seen) -> tuple[Finding, ...]:
     """Return where a receiver's packets are lost, other than for want of its time."""
     its = seen.receiving
     if its is None:
@@ -94,23 +94,17 @@ def _lost_elsewhere(seen: Seen, takes: Account | None) -> tuple[Finding, ...]:
     found = {
         "device": (2 * fates.device > fates.no_room, [thousands(fates.device)]),
         "no-socket": (2 * fates.unclaimed > fates.lost, [thousands(fates.unclaimed)]),
-        _BUFFER: (_is_small(its, takes), rooms),
+        _BUFFER: (_is_small(its), rooms),
     }
     return tuple(finding(kind, seen, 0.0, where) for kind, (is_so, where) in found.items() if is_so)
 
 
-def _is_small(its: Receiving, takes: Account | None) -> bool:
-    """Whether most is lost in a buffer that a bare reader loses in, too, and not for want of time.
+def _is_small(its: Receiving) -> bool:
+    """Whether most is lost in a buffer that a bare reader loses in, too.
 
     At the highest rates the usual buffer is short for everybody.
     """
-    fates = its.fates
-    if not fates.lost or (its.held or 0.0) > _HELD:
-        return False
-    packet_s = takes.busy_s if takes else 0.0
-    slow = max(0.0, 1 - its.packet_bytes / (packet_s * fates.rate)) if packet_s else 0.0
-    room = fates.share - slow
-    return fates.share / 2 < room < 2 * its.bare_lost
+    return 0 < its.fates.share < 2 * its.bare_lost and (its.held or 0.0) <= _HELD
 
 
 def is_fast(seen: Seen, its: Account) -> bool:

@@ -16,6 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import click
+
 from spead_tutorial.lab import Counters
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.facts import Run, Socket, Thread, Waited, Watched
@@ -230,14 +232,13 @@ class Follower:
         self.looks = list[tuple[float, Doing, bool]]()
         self._tids: dict[int, int] = {}
 
-    def follow(self, seconds: float, has_ended: Callable[[], bool] = lambda: False) -> Run:
-        """Look at it for some time, or to its end, and return what was done."""
+    def follow(self, seconds: float, has_ended: Callable[[], bool] = lambda: False) -> None:
+        """Look at it for some time, or to its end."""
         until = time.monotonic() + seconds
         while time.monotonic() < until and not has_ended():
             self.look()
             time.sleep(LOOK_S)
         self.scan()
-        return self.run()
 
     def look(self) -> None:
         if len(self.looks) % _PER_SCAN == 0:
@@ -261,14 +262,16 @@ class Follower:
     def run(self) -> Run:
         """Return what was done from the first scan to the last at which it still ran."""
         scans = [scan for scan in self.scans if scan.threads]
-        if len(scans) < 2 or not self.looks:
-            return Run(1.0, 0, 0)
+        counted = scans[-1].counted - scans[0].counted if len(scans) > 1 else None
+        if counted is None or not counted.packets or not self.looks:
+            raise click.ClickException(
+                "it was over too soon to be looked at: have it run for a second or more"
+            )
         first, last = scans[0], scans[-1]
         # The last that is known of each: it may have ended before the program has.
         latest = {tid: one for scan in scans for tid, one in scan.threads.items()}
         done = between(first.threads, latest)
         looks = [one for one in self.looks if first.at <= one[0] <= last.at]
-        counted = last.counted - first.counted
         waited = _waited([doing | {_ALL: together(doing)} for _, doing, _ in looks if doing])
         sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
         everything = dataclasses.replace(next(iter(done.values())), **sums)

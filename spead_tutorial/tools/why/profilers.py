@@ -2,13 +2,13 @@
 """The tools that look at a program: strace, perf and py-spy, and how they are told to."""
 
 import contextlib
-import dataclasses
 import itertools
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -77,64 +77,33 @@ def strace_lines(folder: Path) -> Iterator[str]:
 # ---- Profiles ----
 
 
-@dataclasses.dataclass(slots=True)
-class Profile:
-    """What profilers noted of some processes, to be read when there is time."""
-
-    folder: Path
-    python: int | None = None  # the process that py-spy is for
-    said: str = ""  # by them
-
-    def read(self, names: Mapping[int, str]) -> tuple[dict[int, Sampled] | None, list[str]]:
-        """Return the samples of each thread, None where there are none, and what was not seen.
-
-        Threads have names of the kernel's: py-spy has others.
-        """
-        found: dict[int, Sampled] = {}
-        unseen = list[str]()
-        for path in self.folder.glob("perf-*.data"):
-            found |= stacks.of_perf(_script(path))
-        spied = self.folder / "python"
-        if self.python is not None and spied.exists():
-            said = stacks.of_py_spy(spied.read_text(errors="replace").splitlines())
-            found |= {
-                tid: msgspec.structs.replace(its, name=names.get(tid, its.name))
-                for tid, its in said.items()
-            }
-        elif self.python is not None:
-            unseen.append(
-                "Its lines of Python were not seen, as there is no py-spy: pip install py-spy."
-            )
-        return found or None, unseen if found else [*unseen, _reason(self.said)]
-
-
 def _py_spy() -> str | None:
     beside = Path(sys.executable).with_name("py-spy")
     return str(beside) if beside.exists() else shutil.which("py-spy")
 
 
-@contextlib.contextmanager
-def profile(pids: Sequence[int], folder: Path, seconds: float) -> Iterator[Profile]:
-    """Sample processes for some time, and wait for its end after the block."""
-    made, commands = Profile(folder), list[list[str]]()
-    pythons = [pid for pid in pids if language(pid) == "Python"]
-    perf, py_spy = shutil.which("perf"), _py_spy()
-    if pythons:
-        made.python = pythons[-1]
-        if py_spy is not None:
-            words = ["--native", "-f", "raw", "-t", "-F", "--full-filenames", "-r", _PYTHON_RATE]
-            words += ["-d", str(max(1, round(seconds))), "-o", str(folder / "python")]
-            commands.append([py_spy, "record", *words, "-p", str(made.python)])
-    rest = {pid for pid in pids if py_spy is None or pid != made.python}
-    pointers = {pid for pid in rest if language(pid) in _BY_POINTERS}
-    for graph, its in ("fp", pointers), (f"dwarf,{_STACK}", rest - pointers):
-        if perf is None or not its:
-            continue
-        words = ["-q", "-e", "cpu-clock", "-F", _RATE, "--call-graph", graph]
-        words += ["-o", str(folder / f"perf-{graph}.data"), "-p", ",".join(map(str, its))]
+def profile(
+    pids: Sequence[int], folder: Path, seconds: float, names: Mapping[int, str]
+) -> tuple[dict[int, Sampled] | None, list[str]]:
+    """Sample processes for some time; return the samples of each thread, and what was not seen.
+
+    Threads have the names that are given: py-spy has others.
+    """
+    commands, spied, data = list[list[str]](), folder / "python", folder / "perf.data"
+    languages = {pid: language(pid) for pid in pids}
+    if (py_spy := _py_spy()) is not None and "Python" in languages.values():
+        python = max(pid for pid in pids if languages.pop(pid, "") == "Python")
+        words = ["--native", "-f", "raw", "-t", "-F", "--full-filenames", "-r", _PYTHON_RATE]
+        words += ["-d", str(max(1, round(seconds))), "-o", str(spied)]
+        commands.append([py_spy, "record", *words, "-p", str(python)])
+    if languages and (perf := shutil.which("perf")) is not None:
+        graph = "fp" if {*_BY_POINTERS} & {*languages.values()} else f"dwarf,{_STACK}"
+        words = ["-q", "-e", "cpu-clock", "-F", _RATE, "--call-graph", graph, "-o", str(data)]
         # A program of its own, which begins when perf looks, and with which perf ends.
-        commands.append([perf, "record", *words, "--", "sleep", str(seconds)])
-    with contextlib.ExitStack() as stack:
+        words += ["-p", ",".join(map(str, languages)), "--", "sleep", str(seconds)]
+        commands.append([perf, "record", *words])
+    said = ""
+    with contextlib.ExitStack() as stack, contextlib.suppress(subprocess.TimeoutExpired):
         running = list[subprocess.Popen[str]]()
         for words in commands:
             one = subprocess.Popen(
@@ -142,10 +111,15 @@ def profile(pids: Sequence[int], folder: Path, seconds: float) -> Iterator[Profi
             )
             running.append(stack.enter_context(one))
             stack.callback(one.kill)
-        yield made
+        time.sleep(seconds)
         for one in running:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                made.said += one.communicate(timeout=_PATIENCE_S)[1]
+            said += one.communicate(timeout=_PATIENCE_S)[1]
+    found = stacks.of_perf(_script(data)) if data.exists() else {}
+    if spied.exists():
+        its = stacks.of_py_spy(spied.read_text(errors="replace").splitlines())
+        for tid, samples in its.items():
+            found[tid] = msgspec.structs.replace(samples, name=names.get(tid, samples.name))
+    return found or None, [] if found else [_reason(said)]
 
 
 def forget_names(pids: Sequence[int]) -> None:

@@ -23,7 +23,7 @@ from spead_tutorial.tools.why.looks import Follower, between, bound, family, soc
 from spead_tutorial.tools.why.loops import MERGED
 from spead_tutorial.tools.why.places import InLab
 from spead_tutorial.tools.why.process import SAY_WHERE, Program
-from spead_tutorial.tools.why.profilers import Profile
+from spead_tutorial.tools.why.stacks import Sampled
 from spead_tutorial.tools.why.watching import fault_s
 
 #: Bytes in a heap, and in a packet where the MTU has room for it.
@@ -65,8 +65,9 @@ def watch(
         traced = _calls(argv, spot, rate, Path(folder))
         say(f"Watching {name}: what its threads do")
         with Receiver(argv, spot) as program:
-            run, its, language, profile = _watched(program, rate, seconds, found, Path(folder))
-            sampled, unseen = profile.read({one.thread.tid: one.thread.name for one in run.threads})
+            run, its, language, (sampled, unseen) = _watched(
+                program, rate, seconds, found, Path(folder)
+            )
     say("Running a bare reader")
     words, loops = _readers(spot, rate, traced, its)
     lost = _lost_by_bare(spot, its.fates.rate, words, its)
@@ -218,8 +219,8 @@ def _calls(argv: Sequence[str], spot: InLab, rate: float, folder: Path) -> Calls
 
 def _watched(
     program: Receiver, rate: float, seconds: float, found: _Found, folder: Path
-) -> tuple[Run, Receiving, str, Profile]:
-    """Return what its threads do, what became of packets, what it is written in, and a profile."""
+) -> tuple[Run, Receiving, str, tuple[dict[int, Sampled] | None, list[str]]]:
+    """Return what its threads do, what became of packets, what it is written in, and samples."""
     lab, size = program.lab, _packet_bytes(program.lab)
     pid = program.listening()
     its = sockets(family(pid), lab.port)
@@ -232,11 +233,13 @@ def _watched(
     with program.sent_to(rate, seconds + _PROFILE_S + 3 * _FILL_S) as sent:
         time.sleep(_FILL_S)
         before = lab.receiver.arrivals()
-        run = Follower(pid, lab.counters, queued).follow(seconds)
+        follower = Follower(pid, lab.counters, queued)
+        follower.follow(seconds)
         arrived = lab.receiver.arrivals() - before
         pids = family(pid)
-        with profilers.profile(pids, folder, _PROFILE_S) as profile:
-            time.sleep(_PROFILE_S)
+        run = follower.run()
+        names = {one.thread.tid: one.thread.name for one in run.threads}
+        profile = profilers.profile(pids, folder, _PROFILE_S, names)
         language = profilers.language(pids[-1])
     packets = max(1, round(arrived.packets - arrived.no_room * sent[0].per_message))
     run = dataclasses.replace(run, messages=packets, payload_bytes=packets * size)

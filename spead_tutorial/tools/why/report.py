@@ -13,7 +13,7 @@ from spead_tutorial.chapters.catalogue import find_chapter, find_receiver
 from spead_tutorial.results.tables import Column, Table, plain, width_up_to
 from spead_tutorial.results.units import bytes_text, number, percent, thousands
 from spead_tutorial.tools.why import loops
-from spead_tutorial.tools.why.equation import NO_CORE, Account, account
+from spead_tutorial.tools.why.equation import Account, account
 from spead_tutorial.tools.why.facts import Receiving, Seen
 from spead_tutorial.tools.why.findings import MATTERS, WAYS, Finding, Gain, is_fast
 from spead_tutorial.tools.why.stacks import KINDS
@@ -29,9 +29,8 @@ _TIME: tuple[Column[_Part], ...] = (
     Column("", operator.itemgetter(1), lambda took: _short(took)),
     Column("", operator.itemgetter(0), is_words=True),
 )
-#: The share of a packet's time from which a kind is said by itself; and without a core, from which
-#: the machine is said to be busy.
-_SHOWN, _STARVED = 0.02, 0.2
+#: The share of a packet's time from which a kind is said by itself.
+_SHOWN = 0.02
 
 
 # ---- As text ----
@@ -43,33 +42,31 @@ def text(seen: Seen, findings: Sequence[Finding]) -> str:
     large, small = _divided(seen, its, findings)
 
     def filled(said: str, indent: str = "", begin: str = "") -> str:
-        return textwrap.fill(
-            plain(said), width, initial_indent=begin or indent, subsequent_indent=indent
-        )
+        lines = textwrap.wrap(plain(said), width - len(indent), break_on_hyphens=False)
+        return begin + f"\n{indent}".join(lines)
 
     opening = [" ".join(seen.unseen), _first(seen, large), _equation(seen, its)]
     paragraphs = [
         "\n".join(filled(one) for one in opening if one),
-        Table((), _TIME, list(_parts(its))).text(width) if its else "",
-        filled(_disturbed(its)),
+        Table((), _TIME, list(_parts(its))).text(width),
     ]
     for place, one in enumerate(large, 1):
         first, *more = _told(one, receives=seen.receiving is not None)
-        lines = [filled(first, "   ", f"{place}. "), *(filled(words, "   ") for words in more)]
+        lines = [filled(first, "   ", f"{place}. "), *(filled(one, "   ", "   ") for one in more)]
         paragraphs.append("\n".join(lines))
     facts = Table([_FACT], [_VALUE], list(_facts(seen))).text(width)
     return "\n\n".join(filter(None, [*paragraphs, filled(_said_last(small)), facts]))
 
 
 def _divided(
-    seen: Seen, its: Account | None, findings: Sequence[Finding]
+    seen: Seen, its: Account, findings: Sequence[Finding]
 ) -> tuple[list[Finding], list[Finding]]:
     """Return the findings that are worth mending, and the others.
 
     A fast sender is told nothing of its own code, only of other ways to send that gain more; a
     fast receiver nothing that gains.
     """
-    is_best = its is not None and is_fast(seen, its)
+    is_best = is_fast(seen, its)
     ways = WAYS if seen.receiving is None else ()
     large = [one for one in findings if not one.gain or (
         one.gain.median >= MATTERS and (not is_best or one.kind in ways))]  # fmt: skip
@@ -101,7 +98,7 @@ def _short(seconds: float) -> str:
     return f"{number(seconds * 1e3)} ms" if seconds < 1 else f"{number(seconds)} s"
 
 
-def _equation(seen: Seen, its: Account | None) -> str:
+def _equation(seen: Seen, its: Account) -> str:
     said = f"{seen.program} sends {number(seen.rate / 1e6)} MB/s to {seen.place}."
     if (what := seen.receiving) is not None:
         fates = what.fates
@@ -110,8 +107,6 @@ def _equation(seen: Seen, its: Account | None) -> str:
             f"{seen.program} lost {percent(fates.share)} of the packets at"
             f" {number(fates.rate / 1e6)} MB/s in packets of {what.packet_bytes} bytes, {held}."
         )
-    if its is None:
-        return said
     each = f" of {round(seen.packets.mean_bytes)} bytes" if seen.packets else ""
     said += f" A packet{each} takes {_short(its.packet_s)} here"
     if its.loop_s:
@@ -150,17 +145,6 @@ def _named(kind: str, where: Sequence[str], before: str = " (", after: str = "")
     return KINDS[kind].words + (f"{before}{', '.join(where)}{after}" if where else "")
 
 
-def _disturbed(its: Account | None) -> str:
-    """Say that the rate says little, where threads waited for cores that somebody else had."""
-    share = its.of(NO_CORE) / its.packet_s if its and its.packet_s else 0.0
-    if share < _STARVED:
-        return ""
-    return (
-        f"It waited for a core for {percent(share)} of the time. If other programs had it, the rate"
-        " says little: measure again on a quiet machine."
-    )
-
-
 def _told(one: Finding, *, receives: bool) -> list[str]:
     """Say what a finding is, what to check, and which chapter mends it."""
     chapter = (find_receiver if receives else find_chapter)(str(one.chapter))
@@ -183,7 +167,7 @@ def _said_last(small: Sequence[Finding]) -> str:
 
 def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
     """Yield what is known of packets and calls."""
-    run, packets, calls = seen.run, seen.packets, seen.calls
+    packets, calls = seen.packets, seen.calls
     if seen.receiving is not None:
         yield from _fates(seen.receiving)
     if packets is not None:
@@ -193,9 +177,6 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
     if packets is not None:
         cut = f"; {number(packets.fragments)} IP fragments" if packets.fragments else ""
         yield "bytes in a packet", f"{packets.packet_bytes}, of {seen.largest_packet} that fit{cut}"
-    if run.threads:
-        faults = sum(one.thread.faults for one in run.threads)
-        yield "page faults for a packet", number(faults / seen.n_packets)
 
 
 def _fates(its: Receiving) -> Iterator[tuple[str, str]]:
@@ -224,7 +205,7 @@ def as_object(seen: Seen, findings: Sequence[Finding]) -> dict[str, Any]:
     large, small = _divided(seen, its, findings)
     return made | {
         "rate_bytes_per_s": seen.rate,
-        "account": msgspec.to_builtins(its) | {"kinds": its.kinds} if its else None,
+        "account": msgspec.to_builtins(its) | {"kinds": its.kinds},
         "findings": [dataclasses.asdict(one) for one in large],
         "gains_less": [dataclasses.asdict(one) for one in small],
     }

@@ -21,7 +21,7 @@ from spead_tutorial.tools.why.facts import Calls, Loop, Packets, Run, Seen
 from spead_tutorial.tools.why.looks import Follower, family, threads
 from spead_tutorial.tools.why.places import Spot
 from spead_tutorial.tools.why.process import SAY_WHERE, Program
-from spead_tutorial.tools.why.profilers import Profile
+from spead_tutorial.tools.why.stacks import Sampled
 
 #: How long its packets and its code are looked at, and its calls, at most; and how long it is left
 #: alone before, once it sends.
@@ -47,11 +47,11 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Callable[[str], 
         run = program.undisturbed(seconds)
         language = profilers.language(max(run.threads, key=lambda one: one.thread.cpu_s).thread.pid)
         say(f"Watching {program.name}: its packets and its code")
-        packets, profile = program.looked_into(folder, min(seconds, _PROFILE_S))
+        packets, sampled = program.looked_into(folder, min(seconds, _PROFILE_S))
         say(f"Watching {program.name}: its calls")
         calls = program.traced(folder, min(seconds, _TRACED_S))
         program.end()
-        sampled, unseen = profile.read(program.names)
+        unseen = program.unseen
     looped: tuple[Loop, ...] = ()
     if packets is not None:
         say("Running a bare loop")
@@ -70,7 +70,7 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Callable[[str], 
         loops=looped,
         sampled=sampled,
         fault_s=fault_s(),
-        unseen=(*program.unseen, *unseen),
+        unseen=tuple(unseen),
     )
 
 
@@ -135,27 +135,26 @@ class Sender(Program):
         if not self._until_it_sends(before, seconds):
             self._complain(time.monotonic() - begun)
         self._wait(min(_WARM_S, seconds / 5))
-        run = Follower(self.pid, self._spot.counters).follow(seconds, self.has_ended)
+        follower = Follower(self.pid, self._spot.counters)
+        follower.follow(seconds, self.has_ended)
         if self.has_ended() and not self._runs:
             self.check_status()
-        if not (run.threads and run.messages):
-            raise click.ClickException(
-                f"{self.name} was over too soon to be looked at: have it send for a second or more"
-            )
-        return run
+        return follower.run()
 
-    def looked_into(self, folder: Path, seconds: float) -> tuple[Packets | None, Profile]:
+    def looked_into(
+        self, folder: Path, seconds: float
+    ) -> tuple[Packets | None, dict[int, Sampled] | None]:
         """Look at its packets, and meanwhile where its code is."""
         capture = self._spot.capture()
         with contextlib.nullcontext(None) if isinstance(capture, str) else capture as noted:
             if self.has_ended():
                 self._until_it_sends(self._started(), 0.0)
-            with profilers.profile(self._lasting(), folder, seconds) as profile:
-                self._wait(seconds)
+            sampled, unseen = profilers.profile(self._lasting(), folder, seconds, self.names)
             packets = noted.packets() if noted else None
         if packets is None:
             self.unseen.append(capture if isinstance(capture, str) else _NO_PACKETS)
-        return packets, profile
+        self.unseen += unseen
+        return packets, sampled
 
     def _wait(self, seconds: float) -> None:
         """Wait for some time, or until it has ended; and see what its threads are called."""
@@ -167,7 +166,7 @@ class Sender(Program):
     def _lasting(self) -> list[int]:
         """Return its processes, without those that have just begun and may end at once."""
         found = set(family(self.pid))
-        time.sleep(_MEET_S)
+        self._wait(_MEET_S)
         return [pid for pid in family(self.pid) if pid in found]
 
     def traced(self, folder: Path, seconds: float) -> Calls | None:
