@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spead_tutorial.results import tables
-from spead_tutorial.tools.why import loops
+from spead_tutorial.tools.why import findings, loops
 from spead_tutorial.tools.why.equation import account
 from spead_tutorial.tools.why.facts import (
     Call,
@@ -79,7 +79,7 @@ SINGLE = Calls(1000, 1000, ("sendto",), 1, False, (sends(1),))
 
 
 def seen(*threads: Watched, **more: Any) -> Seen:
-    run: dict[str, Any] = {"looks": 200, "crowded": 0.0, "rates": (1.0,)}
+    run: dict[str, Any] = {"looks": 200, "crowded": 0.0}
     run |= {name: more.pop(name) for name in ("crowded", "whole") if name in more}
     usual: dict[str, Any] = {
         "program": "my_sender", "language": "", "place": "a lab", "mtu": 9216,
@@ -99,6 +99,12 @@ def parts(watched: Seen) -> dict[str, float]:
 
 def kinds(watched: Seen) -> list[str]:
     return [one.kind for one in diagnose(watched)]
+
+
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let rates of two runs be the same."""
+    monkeypatch.setattr(findings, "_NOISE", 0.0)
 
 
 # ---- Where the time of a packet goes ----

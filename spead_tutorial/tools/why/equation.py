@@ -326,14 +326,9 @@ class _Teller:
         if wait.kind in (INPUT, LOOP) and other.pid != thread.pid:
             yield Part(INPUT, other.name, wait.seconds)
             return
-        ready = other.cpu_s + other.runnable_s
-        has_core = other.cpu_s / ready if ready else 1.0
-        starved = wait.seconds * (1 - has_core)
-        yield Part(NO_CORE, "", starved * self._run.crowded)
-        yield dataclasses.replace(wait, seconds=starved * (1 - self._run.crowded))
         for does, share in self._running(other, self._sampled.get(tid, Sampled(other.name))):
             kind = LOCK if does.kind == self.main else does.kind
-            yield Part(kind, does.what, wait.seconds * has_core * share)
+            yield Part(kind, does.what, wait.seconds * share)
 
     def _sleeper(self, thread: Thread, wait: Waited) -> Thread | None:
         """Return the thread that sleeps and then wakes this one: as often as this one waits."""

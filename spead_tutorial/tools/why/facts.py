@@ -57,7 +57,6 @@ class Run:
     looks: int = 0
     crowded: float = 0.0  # the share of looks in which more threads could run than there are cores
     threads: tuple[Watched, ...] = ()
-    rates: tuple[float, ...] = ()  # messages in a second, in slices of it
     whole: Watched | None = None  # all threads taken as one, which runs while any does
 
 

@@ -3,7 +3,6 @@
 
 import dataclasses
 import math
-import statistics
 from collections.abc import Iterator
 
 from spead_tutorial.results.units import bytes_text, thousands
@@ -17,8 +16,8 @@ from spead_tutorial.tools.why.stacks import IDLE, KINDS, READS, SENDS
 MATTERS, FAST = 1.1, 2.2
 #: A rate in bytes/s at which a receiver that loses nothing has room enough.
 _HELD = 0.9e9
-#: Standard errors of an interval, and the most that a rate may be uncertain.
-_ERRORS, _MOST_NOISE = 2.0, 0.3
+#: Standard errors of an interval; how far rates of two runs are apart, and the most of that.
+_ERRORS, _NOISE, _MOST_NOISE = 2.0, 0.1, 0.3
 _BUFFER = "small-buffer"
 #: Of each finding about how packets are sent, which loops show what mending gains, the best first.
 WAYS = {
@@ -142,18 +141,9 @@ def _without(seen: Seen, its: Account, takes_s: float) -> Gain:
     low = max(1.0, whole_s / (rest + error))
     high = whole_s / max(least, rest - error - min(rest - least, takes_s))
     if high > MATTERS:  # the two were measured one after the other, and the loop beside them
-        noise = min(_MOST_NOISE, _noise(seen) + (as_is.spread if as_is else 0.0))
+        noise = min(_MOST_NOISE, _NOISE + (as_is.spread if as_is else 0.0))
         low, high = max(1.0, low * (1 - noise)), high * (1 + noise)
     return Gain(whole_s / rest, low, max(1.0, high))
-
-
-def _noise(seen: Seen) -> float:
-    """Return how far the rate of a sender may be from what it usually is, as a share of it."""
-    rates = seen.run.rates
-    if len(rates) < 3 or not statistics.mean(rates):
-        return 0.0
-    error = _ERRORS * statistics.stdev(rates) / math.sqrt(len(rates))
-    return min(_MOST_NOISE, error / statistics.mean(rates))
 
 
 # ---- How it sends ----
@@ -180,7 +170,7 @@ def _gain_of(seen: Seen, its: Account, as_is: Loop, other: Loop) -> Gain:
     a, b = as_is.way, other.way
     now_s, then_s = as_is.median_s, other.as_much(a.packet_bytes)
     scale = min(1.0, its.loop_s / now_s)  # the share of it that was found in the sender
-    saved, spread = (now_s - then_s) * scale, max(as_is.spread, other.spread, _noise(seen))
+    saved, spread = (now_s - then_s) * scale, max(as_is.spread, other.spread, _NOISE)
     # What goes with calls, and with packets: at the least it stays, but for what gathers pieces.
     calls_s = its.of(SENDS) + its.of(READS) + max(0.0, its.loop_s - now_s)
     rest_s = its.busy_s - now_s * scale - calls_s

@@ -283,18 +283,8 @@ class Follower:
             looks=len(looks),
             crowded=sum(crowded for _, _, crowded in looks) / (len(looks) or 1),
             threads=tuple(Watched(one, *waited.get(tid, ())) for tid, one in done.items()),
-            rates=_rates(scans),
             whole=Watched(everything, *waited.get(_ALL, ())),
         )
-
-
-def _rates(scans: Sequence[Scan]) -> tuple[float, ...]:
-    every = max(1, len(scans) // _SLICES)
-    ends = scans[::every]
-    return tuple(
-        (after.counted - before.counted).packets / (after.at - before.at)
-        for before, after in itertools.pairwise(ends)
-    )
 
 
 def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...]]]:
