@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from support.heaps import same
-from support.loops import in_loop
 from support.sockets import udp_socket
 from support.telescopes import LIBRARIES, program
 
@@ -28,26 +27,6 @@ def sockets():
 
 def acceptor():
     return socket.create_server(("127.0.0.1", 0))
-
-
-@mixes
-def test_a_digitiser_is_heard_as_it_counted(sockets, sender, receiver):
-    digitiser, listener = program("digitiser", sender), program("digitiser", receiver)
-    listening = [sockets() for _ in range(2)]
-    streams = [listener.listen(sock) for sock in listening]
-    asyncio.run(digitiser.send([sock.getsockname() for sock in listening]))
-    samples = digitiser.make_samples()
-    for pol, stream in enumerate(streams):
-        got = listener.receive(stream)
-        # Heaps of descriptors come between those of samples; counts are of both polarisations.
-        assert [bool(values) for _, values in got] == [False, *[True] * 4] * 3
-        assert {b - a for (a, _), (b, _) in itertools.pairwise(got)} <= {3, 6, 9}
-        heaps = [values for _, values in got if values]
-        for i, values in enumerate(heaps):
-            assert same(values["timestamp"], i * digitiser.SAMPLES)
-            assert same(values["polarisation"], pol)
-            assert same(values["raw_data"], digitiser.pack(samples[i, pol]))
-            assert values["status"].tolist() == (7, True)
 
 
 @pytest.mark.parametrize("grouped", [False, True], ids=["one", "group"])
@@ -117,27 +96,6 @@ UNPACKED = {
     },
     "spead_tutorial": {"delays": lambda value: np.array(value, [("f0", "i2"), ("f1", "f4")])},
 }
-
-
-def check_unit_test(got):
-    instrument = program("unit_test", "spead2")
-    expected = instrument.make_voltages() * instrument.GAINS[:, np.newaxis]
-    assert list(got) == [10 * i for i in range(instrument.HEAPS)]
-    for value, corrected in zip(got.values(), expected, strict=True):
-        assert same(value, corrected)
-
-
-@mixes
-@in_loop
-async def test_an_instrument_is_tested_over_tcp(sockets, sender, receiver):
-    test, instrument = program("unit_test", sender), program("unit_test", receiver)
-    before, after = sockets(acceptor), sockets(acceptor)
-    *_, got = await asyncio.gather(
-        instrument.instrument_by_tcp(before, after.getsockname()),
-        test.drive_by_tcp(before.getsockname()),
-        test.collect_by_tcp(after),
-    )
-    check_unit_test(got)
 
 
 @mixes
