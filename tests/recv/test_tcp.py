@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Heaps through a TCP connection, and what else may come; also with spead2, in `test_telescopes`."""
+"""Heaps through a TCP connection, and what else may come; see also `test_telescopes`."""
 
 import contextlib
 import logging
