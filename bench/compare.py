@@ -1,39 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Whether one thing is faster than another: ``python -m bench compare``.
 
-Of each point it is the median of the ratios within rounds. Between two recordings these are rounds
-of the same number, and what the machine did between the two is in the ratios.
+Of each point it is the median of the ratios within rounds.
 """
 
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from bench.status import Setting, by_setting
-from spead_tutorial.chapters.catalogue import Chapter, Receiver, find_program
 from spead_tutorial.measure.analysis import rates_by_round
 from spead_tutorial.measure.baselines import CEILING
-from spead_tutorial.measure.machine import different, facts_of
 from spead_tutorial.measure.records import RecordError, Recording, Sample, read
 from spead_tutorial.measure.search import settled
 from spead_tutorial.measure.stats import Estimate, differs, gain, median, spread
 from spead_tutorial.results.tables import Column, Table, estimate, filled
-from spead_tutorial.tools.command_line import Number, parsed
+from spead_tutorial.tools.command_line import Number
 
 FASTER, SLOWER, CANNOT_TELL = "faster", "slower", "cannot tell"
 #: Of so few, the range covers too little for a verdict.
 _FEWEST_ROUNDS = 5
 #: How much a difference has to be for it to count, as a share.
 _THRESHOLD = 0.05
-_APART = (
-    "The records were measured one after the other: what the machine did in between is in the"
-    " ratios. (run --beside measures two builds in the same rounds.)"
-)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -51,56 +43,34 @@ class Verdict:
 
 
 def compare(
-    one: Recording,
-    other: Recording,
-    *,
-    threshold: float = _THRESHOLD,
-    chapters: Collection[int] = (),
-    before: str | None = None,
-    after: str | None = None,
-    different_machines: bool = False,
+    recording: Recording, before: str, after: str, threshold: float = _THRESHOLD
 ) -> list[Verdict]:
-    """Hold one recording against another, or one implementation against another in one."""
-    _require(one, before)
-    _require(other, after)
-    if not different_machines:
-        _require_one_machine(one, other)
-    earlier, judged = by_setting(one), []
-    for setting, theirs in by_setting(other).items():
-        is_wanted = not chapters or theirs[0].chapter in chapters
-        if is_wanted and after in (None, setting[0].implementation):
-            mine = _partner(setting, earlier, before)
-            judged.append(_judge(setting, (mine, theirs), threshold))
+    """Hold one implementation against another one of the same rounds."""
+    _require(recording, before)
+    _require(recording, after)
+    there = by_setting(recording)
+    judged = [
+        _judge(setting, (_partner(setting, there, before), theirs), threshold)
+        for setting, theirs in there.items()
+        if setting[0].implementation == after
+    ]
     return sorted(judged, key=lambda one: (one.setting[1:], str(one.setting[0])))
 
 
-def _require(recording: Recording, implementation: str | None) -> None:
+def _require(recording: Recording, implementation: str) -> None:
     there = sorted({sample.implementation for sample in recording.samples if not sample.warm_up})
-    if implementation is not None and implementation not in there:
+    if implementation not in there:
         raise RecordError(
             f"the record has nothing of {implementation!r}: it has {', '.join(there)}"
         )
 
 
-def _require_one_machine(one: Recording, other: Recording) -> None:
-    """Refuse what was not measured on one kind of machine, in the same lab."""
-    found = different(facts_of(one.header), facts_of(other.header))
-    if found:
-        facts = "; ".join(f"{key}: {a} and {b}" for key, (a, b) in sorted(found.items()))
-        raise RecordError(
-            f"the records are of different machines ({facts[:300]}): --different-machines"
-            " compares them all the same"
-        )
-
-
 def _partner(
-    setting: Setting, first: dict[Setting, list[Sample]], implementation: str | None
+    setting: Setting, there: dict[Setting, list[Sample]], implementation: str
 ) -> list[Sample]:
     """Find what a setting is to be held against: the same, of another implementation."""
-    if implementation is None:
-        return first.get(setting, [])
     series, *sizes = setting
-    for (candidate, *its_sizes), samples in first.items():
+    for (candidate, *its_sizes), samples in there.items():
         same = (candidate.program, candidate.variant) == (series.program, series.variant)
         if (
             candidate.implementation == implementation
@@ -142,13 +112,13 @@ def _word(ratio: Estimate, threshold: float) -> str:
 # ---- Saying it ----
 
 
-def table(verdicts: Sequence[Verdict], threshold: float, *notes: str) -> str:
+def table(verdicts: Sequence[Verdict], threshold: float) -> str:
     """Write a comparison as a table, and sum it up."""
     counts = dict.fromkeys((FASTER, SLOWER, CANNOT_TELL), 0)
     counts |= Counter(verdict.word for verdict in verdicts)
     summary = ", ".join(f"{n} {word}" for word, n in counts.items())
     said = f"{summary}. MB/s; a difference below {threshold:.0%} does not count."
-    return "\n".join([_rows(verdicts), "", *map(filled, [said, *notes])])
+    return f"{_rows(verdicts)}\n\n{filled(said)}"
 
 
 def _rows(verdicts: Sequence[Verdict]) -> str:
@@ -175,49 +145,23 @@ def _megabytes(rate: Estimate) -> str:
 # ---- The command ----
 
 
-_FILE = click.Path(dir_okay=False, path_type=Path)
-
-
 @click.command("compare")
-@click.argument("one", type=_FILE)
-@click.argument("other", type=_FILE, required=False)
-@click.option("--before", metavar="NAME", help="Implementation to take of the first.")
-@click.option("--after", metavar="NAME", help="Implementation to take of the second.")
-@click.option("--chapter", "chapters", type=parsed(find_program), multiple=True, metavar="CHAPTER",
-              help="Only points of this chapter's programs; may be repeated.")  # fmt: skip
+@click.argument("record", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--before", metavar="NAME", required=True, help="The implementation to compare with.")
+@click.option("--after", metavar="NAME", required=True, help="The one to judge.")
 @click.option("--threshold", type=Number(0), default=_THRESHOLD, show_default=True, metavar="SHARE",
               help="Differences that are smaller do not count.")  # fmt: skip
-@click.option("--different-machines", is_flag=True, help="Compare them all the same.")
-def command(
-    one: Path, other: Path | None, chapters: tuple[Chapter | Receiver, ...], **how: Any
-) -> int:
-    """Say for each point whether OTHER is faster or slower than ONE, or one cannot tell.
+def command(record: Path, before: str, after: str, threshold: float) -> int:
+    """Say for each point of RECORD whether one implementation is faster or slower than another.
 
-    It is the median of the ratios within rounds that counts, unless its interval has 1 in it. With
-    one record and --before and --after, two implementations in it are compared. Of receivers that
-    were looked at for their highest rate without loss, it is these rates that are compared. The
-    exit status is 1 where something is slower, or failed.
+    It is the median of the ratios within rounds that counts, unless its interval has 1 in it. Of
+    receivers that were looked at for their highest rate without loss, it is these rates that are
+    compared. The exit status is 1 where something is slower, or failed.
 
     \b
-    Example: python -m bench compare old/tut-10.jsonl new/tut-10.jsonl
     Example: python -m bench compare bench/results/tut-10.jsonl --before spead2 --after ours
-    Example: python -m bench compare old.jsonl new.jsonl --chapter 10 --threshold 0.1
+    Example: python -m bench compare new.jsonl --before old --after ours --threshold 0.1
     """
-    if other is None and None in (how["before"], how["after"]):
-        raise click.UsageError("give two records, or one with --before and --after")
-    first = settled(read(one))
-    second = first if other is None else settled(read(other))
-    numbers = {chapter.number for chapter in chapters}
-    verdicts = compare(first, second, chapters=numbers, **how)
-    if not verdicts:
-        raise RecordError(_why_nothing(second, chapters))
-    click.echo(table(verdicts, how["threshold"], *[_APART] * (other is not None)))
+    verdicts = compare(settled(read(record)), before, after, threshold)
+    click.echo(table(verdicts, threshold))
     return int(any(verdict.word in (SLOWER, "failed") for verdict in verdicts))
-
-
-def _why_nothing(recording: Recording, chapters: tuple[Chapter | Receiver, ...]) -> str:
-    there = sorted({sample.chapter for sample in recording.samples if sample.chapter})
-    if not chapters or not there:
-        return "the records have no point in common"
-    wanted, found = (", ".join(map(str, n)) for n in ([c.number for c in chapters], there))
-    return f"the records have nothing of chapter {wanted}: they have {found}"
