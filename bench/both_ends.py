@@ -66,9 +66,6 @@ class BothEnds(Receiving):
         assert case.link is not None
         return max(4, int(_SECONDS[size.name] * case.link / 8) // case.heap_size)
 
-    def lasts(self, step: Step, size: Size, alike: Any) -> float:
-        return _SECONDS[size.name]
-
     def take(self, lab: Lab, step: Step, heaps: int, asked: float | None = None) -> Received:
         way = lab.device, lab.kind
         return take_received(step, heaps, 0, way, lambda: _run(lab, step.case, heaps))

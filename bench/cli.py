@@ -16,7 +16,7 @@ import click
 from bench import compare, figures
 from bench import status as status_module
 from bench.peers import PEER_FROM_SOURCE, find_installation
-from bench.plan import Plan, estimate, measure, plan_of
+from bench.plan import Plan, measure, plan_of
 from bench.senders import Installed
 from bench.sweeps import SIZES, SWEEPS, Sweep, find_sweep
 from spead_tutorial.measure.records import RecordError, Recording, locked, read
@@ -24,7 +24,7 @@ from spead_tutorial.measure.rounds import left
 from spead_tutorial.measure.search import settled
 from spead_tutorial.results.tables import plain
 from spead_tutorial.tools.command_line import Whole, as_process, parsed
-from spead_tutorial.tools.progress import Steps, duration
+from spead_tutorial.tools.progress import Steps
 
 RESULTS = Path("results", "bench")
 _FAILED, _SKIPPED = 1, 3
@@ -51,9 +51,8 @@ def cli() -> None:
 @click.option("--rounds", type=Whole(1, 1000), help="Rounds that count (quick 5, full 9).")
 @click.option("-o", "--output", type=_FOLDER, default=RESULTS, show_default=True,
               help="Folder for the records.")  # fmt: skip
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and for how long.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done.")
 @click.option("--restart", is_flag=True, help="Throw away what a record holds already.")
-@click.option("--retry", is_flag=True, help="Try cases again that were given up.")
 @click.option("--beside", "others", multiple=True, metavar="NAME=PYTHON",
               help="Measure another installation of the package in the same rounds.")  # fmt: skip
 @click.option("--plot", is_flag=True, help="Draw the pictures afterwards.")
@@ -66,7 +65,6 @@ def run(
     output: Path,
     dry_run: bool,
     restart: bool,
-    retry: bool,
     others: tuple[str, ...],
     plot: bool,
     scheduler: str | None,
@@ -75,8 +73,7 @@ def run(
 
     A record is a file for each sweep. What it holds already is not measured again: after
     Ctrl-C, SIGTERM or a crash, the same command goes on from there, and more --rounds are added.
-    A sample that failed is repeated: the record keeps both, and the later one counts. A case that
-    fails in the same way three times in a row is given up, until --retry or --restart.
+    A sample that failed is repeated: the record keeps both, and the later one counts.
 
     With --scheduler, each worker of Dask's takes the cases of some sizes: workers have to be of one
     kind, and each on a machine of its own. What is measured on one that is lost is missing, and
@@ -90,7 +87,7 @@ def run(
     outcomes = set()
     with contextlib.nullcontext() if dry_run else locked(output):
         for sweep in sweeps or SWEEPS:
-            plan = plan_of(sweep, SIZES[size], rounds, installations, retry=retry)
+            plan = plan_of(sweep, SIZES[size], rounds, installations)
             path = output / f"{sweep.name}.jsonl"
             if restart and not dry_run:
                 path.unlink(missing_ok=True)
@@ -112,7 +109,7 @@ def _measure(plan: Plan, path: Path, scheduler: str | None) -> int:
             shared = stack.enter_context(sharing(scheduler, plan))
         shown = stack.enter_context(_shown(plan, path))
         recording = measure(plan, path, shown, _say, shared)
-    lines_missing = left(plan.steps(), recording, retry=True)
+    lines_missing = left(plan.steps(), recording)
     return max(_show(settled(recording)), _FAILED if lines_missing else 0)
 
 
@@ -130,7 +127,7 @@ def _shown(plan: Plan, path: Path) -> Iterator[Steps]:
 
 def _kept(plan: Plan, path: Path) -> str:
     wanted = list(plan.steps())
-    n = len(wanted) - len(left(wanted, _read(path), retry=True))
+    n = len(wanted) - len(left(wanted, _read(path)))
     return f"{n} of {len(wanted)} samples have been taken: they are in {path}"
 
 
@@ -169,24 +166,15 @@ def _installation(text: str) -> tuple[str, Installed]:
 
 def _say_what_is_planned(sweep: Sweep, plan: Plan, path: Path) -> int:
     """Say what is to be done, and what cannot be; return what of that the exit status has."""
-    begun, total = _read(path), len(plan.skipped) + len(plan.cases)
+    total = len(plan.skipped) + len(plan.cases)
     for reason, n in Counter(plan.skipped.values()).items():
         _say(f"{n} of {total} cases of {plan.sweep} are skipped: {reason}")
-    hopeless = status_module.hopeless(begun) if begun is not None and not plan.retry else []
-    for line in hopeless:
-        _say(f"{plan.sweep}: {line}")
-    time_left = duration(estimate(plan, begun, _reference(sweep)))
     warms_up = " and a warm-up" * any(observer.warms_up for observer in plan.observers)
     wanted = f"{len(plan.cases)} cases, {plan.rounds} rounds{warms_up}"
-    click.echo(f"{sweep.name} ({sweep.about}): {wanted}, about {time_left} to go, to {path}")
+    click.echo(f"{sweep.name} ({sweep.about}): {wanted}, to {path}")
     if not plan.cases:
         _say(f"{sweep.name}: none of its cases can run here")
-    return _FAILED if hopeless else _short(plan.skipped)
-
-
-def _reference(sweep: Sweep) -> Recording | None:
-    """Return the sweep's record in the repository, if there is one."""
-    return _read(figures.RESULTS / f"{sweep.name}.jsonl")
+    return _short(plan.skipped)
 
 
 def _read(path: Path) -> Recording | None:

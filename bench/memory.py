@@ -33,7 +33,6 @@ class FlatMemory(Sending):
     """A program's resident memory, looked at every now and then."""
 
     warms_up, once = False, True
-    lasts_s = 8.0
     settings: ClassVar = {"warm_up": WARM_UP, "most_growth_bytes": MOST_GROWTH}
 
     def asked(self, step: Step) -> Memory:

@@ -21,13 +21,12 @@ from spead_tutorial.measure.case import Case, Observer, Size, Step
 from spead_tutorial.measure.delivery import receiving_lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.records import OURS, Header, Recording, Sample, Taken, locked
-from spead_tutorial.measure.rounds import left, schedule
+from spead_tutorial.measure.rounds import schedule
 
 if TYPE_CHECKING:
     from bench.shared import Shared
 
 SEED = 31
-_START_S = 0.1  # what a process needs besides: 0.06 to 0.2 s in the committed records
 #: Locked for one step, whoever measures; not where ``TMPDIR`` says, which differs among users.
 ONE_AT_A_TIME = Path("/tmp")
 
@@ -41,7 +40,6 @@ class Plan:
     cases: tuple[Case, ...]  # those of the sweep that can run here
     rounds: int  # how many count
     skipped: dict[str, str]  # why the other cases cannot run: a reason for the name of each
-    retry: bool = False  # whether cases are tried again that were given up
 
     def steps(self) -> Iterator[Step]:
         """Yield all steps in their order: a warm-up, the rounds, and what is done once."""
@@ -72,8 +70,6 @@ def plan_of(
     size: Size,
     rounds: int | None = None,
     installations: Mapping[str, Installed] = MappingProxyType({}),
-    *,
-    retry: bool = False,
 ) -> Plan:
     cases = list(sweep.of(size))
     for name, installed in installations.items():
@@ -89,7 +85,6 @@ def plan_of(
         tuple(case for case, reason in found if reason is None),
         rounds or (size.name == "full" and sweep.rounds) or size.rounds,
         {case.name: reason for case, reason in found if reason is not None},
-        retry,
     )
 
 
@@ -98,30 +93,6 @@ def _plain(case: Case) -> bool:
     special = bool(case.environment or case.pinned) or (case.listener, case.link) != (None, None)
     plain = case.observer is SENDING and not special
     return plain and find_chapter(case.program).takes_destination
-
-
-# ---- How long ----
-
-
-def estimate(plan: Plan, begun: Recording | None, known: Recording | None) -> float:
-    """Estimate how many seconds a plan takes, by samples there are of it, or of another record."""
-    like: dict[tuple[str, bool], list[Sample]] = {}
-    for recording in filter(None, (known, begun)):
-        fresh: dict[tuple[str, bool], list[Sample]] = {}
-        for sample in recording.samples:
-            if sample.rate is not None:
-                fresh.setdefault((sample.case, sample.warm_up), []).append(sample)
-        like |= fresh
-    return sum(
-        _START_S + step.case.observer.lasts(step, plan.size, _alike(step, like))
-        for step in left(plan.steps(), begun, retry=plan.retry)
-    )
-
-
-def _alike(step: Step, like: Mapping[tuple[str, bool], list[Sample]]) -> list[Sample]:
-    """Return the samples that warm a step's case up, if it does, or that count; or the others."""
-    both = (like.get((step.case.name, one), []) for one in (step.warm_up, not step.warm_up))
-    return next(filter(None, both), [])
 
 
 # ---- Doing it ----
@@ -135,7 +106,7 @@ def measure(
     shared: "Shared | None" = None,
 ) -> Recording:
     """Have all steps of a plan observed that a record does not hold yet."""
-    how: dict[str, Any] = {"path": path, "retry": plan.retry, "show": show}
+    how: dict[str, Any] = {"path": path, "show": show}
     how["say"] = lambda step, failure: say(f"{step.case.name}: {failure}")
     if shared is not None:
         return rounds.measure(plan.steps(), shared.take, shared.header(), lane=shared.lane, **how)

@@ -25,7 +25,6 @@ import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from bench.peers import (
@@ -266,12 +265,6 @@ class Receiving(Observer):
         peers = sorted(PEER_PROGRAMS.glob("*")) if PEER_PROGRAMS.is_dir() else []
         return {build_key("receivers"): build_of(*bare, *drivers, *peers)}
 
-    def lasts(self, step: Step, size: Size, alike: Sequence[Sample]) -> float:
-        rate = rate_of(step.case)
-        if rate is None or step.heaps is None:
-            return super().lasts(step, size, alike)
-        return step.heaps * step.case.heap_size / rate
-
     def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Received]:
         yield self.take(lab, step, self.heaps(step.case, size, known))
 
@@ -296,11 +289,6 @@ class Searching(Receiving):
 
     def heaps(self, case: Case, size: Size, known: Sample | None) -> int:
         return search.heaps_of_a_run(case.heap_size, search.START, size.most_bytes, size.longest_s)
-
-    def lasts(self, step: Step, size: Size, alike: Sequence[Sample]) -> float:
-        rate = median(list(map(search.offered, alike)) or [search.START])
-        heaps = search.heaps_of_a_run(step.case.heap_size, rate, size.most_bytes, size.longest_s)
-        return _RUNS * (_RUN_S + heaps * step.case.heap_size / rate)
 
     def observe(self, lab: Lab, size: Size, step: Step, known: Sample | None) -> Iterable[Received]:
         run = functools.partial(self.take, lab, step)

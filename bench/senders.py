@@ -126,7 +126,7 @@ class Timelines(Sending):
 
     n_heaps: int = 24
 
-    warms_up, once, named, lasts_s = False, True, "/timeline", 0.0
+    warms_up, once, named = False, True, "/timeline"
 
     def asked(self, step: Step) -> Timeline:
         case = step.case

@@ -49,7 +49,6 @@ class Spacings(Sending):
     """When each message leaves; the program's threads are pinned where there are cores."""
 
     warms_up = False
-    lasts_s = 0.5
     settings: ClassVar = {"heaps": HEAPS, "first": STEADY[0]}
 
     def asked(self, step: Step) -> Spacing:

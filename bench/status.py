@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A recording as a table for people, with what makes its numbers less certain than they look."""
 
-from collections import Counter
 from collections.abc import Callable
 from statistics import median
 
@@ -9,7 +8,6 @@ from bench.sweeps import find_sweep
 from spead_tutorial.measure import search
 from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
 from spead_tutorial.measure.records import Recording, Sample, Sent, Series
-from spead_tutorial.measure.rounds import PATIENCE, given_up
 from spead_tutorial.measure.stats import Estimate, spread
 from spead_tutorial.results.tables import Column, Table, estimate
 from spead_tutorial.results.units import size
@@ -76,15 +74,13 @@ def failures(recording: Recording) -> set[str]:
 
 def table(recording: Recording) -> str:
     """Write what samples came to, a line for each case."""
-    stopped = given_up(recording.samples, recording.superseded)
     found = sorted(
         rows(recording),
         key=lambda row: (row.last.heap_size, row.last.packet_size, str(row.series)),
     )
 
     def failure(row: Row) -> str | None:
-        word = "given up" if row.last.case in stopped else "failed"
-        return None if row.failure is None else f"{word}: {row.failure}"
+        return None if row.failure is None else f"failed: {row.failure}"
 
     ends = spread(row.rate.n for row in found if row.rate is not None)
     names: list[Column[Row]] = [
@@ -102,16 +98,6 @@ def table(recording: Recording) -> str:
         Column("", _marks, is_words=True),
     ]
     return str(Table(names, values, found, failure))
-
-
-def hopeless(recording: Recording) -> list[str]:
-    """Say which cases were given up, and why: a line for each reason."""
-    reasons = Counter(given_up(recording.samples, recording.superseded).values())
-    return [
-        f"{n} case{'s' * (n > 1)} given up after {PATIENCE} failures in a row with the same words:"
-        f" {reason} (--retry tries again)"
-        for reason, n in reasons.items()
-    ]
 
 
 def noise_floor(recording: Recording) -> float | None:
@@ -137,7 +123,6 @@ def advice(recording: Recording) -> list[str]:
             f"{failed} of {len(all_rows)} cases failed, and have no rate: see the table; the"
             " command that began it repeats the samples that failed"
         )
-    notes += hopeless(recording)
     if recording.superseded:
         notes.append(
             f"{len(recording.superseded)} samples failed and were repeated: the later ones count"

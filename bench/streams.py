@@ -61,7 +61,6 @@ def _name(one: Latency | Rate) -> str:
 class IdleStream(_OneStream):
     """How long a heap waits that is sent every few milliseconds, over the lab's loopback."""
 
-    lasts_s = 3.0
     settings: ClassVar = {"warm_up": WARM_UP}
 
     def asked(self, step: Step) -> Latency:
@@ -98,8 +97,6 @@ class IdleStream(_OneStream):
 
 class KeptRate(_OneStream):
     """What a stream makes of a rate, as the device's counter sees it, which is watched."""
-
-    lasts_s = 2.0
 
     def asked(self, step: Step) -> Rate:
         case, rate = step.case, rate_of(step.case)

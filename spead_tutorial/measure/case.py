@@ -3,8 +3,7 @@
 
 import dataclasses
 import os
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -38,7 +37,6 @@ _CORES: Mapping[str, Callable[[], tuple[int, ...] | None]] = {
 #: What no two samples of a record share that count: case, round, and whether it is a warm-up.
 Key = tuple[str, int, bool]
 
-_GUESS = 3e9  # bytes/s, of what has never been measured
 _WARM_UP_BYTES = 1 << 30  # at most
 _TIMEOUT_S = 120.0
 
@@ -63,7 +61,6 @@ class Observer:
     once = False  # whether it is run once, after all rounds, and not in each
     receives = False  # whether there has to be a second machine
     named = ""  # what the names of its cases end with
-    lasts_s: ClassVar[float | None] = None  # of each step; None where heaps and rate decide
     settings: ClassVar[Mapping[str, Any]] = {}  # what a record's header says of it
 
     def missing(self, case: "Case") -> str | None:
@@ -108,17 +105,6 @@ class Observer:
         if known is not None and known.rate is not None:
             n_bytes = min(size.most_bytes, known.rate * size.longest_s)
         return max(2, int(n_bytes) // case.heap_size)
-
-    def lasts(self, step: "Step", size: Size, alike: Sequence[Sample]) -> float:
-        """Estimate how many seconds a step lasts, by the rate of samples that are alike."""
-        if self.lasts_s is not None:
-            return self.lasts_s
-        rate = statistics.median([one.rate or _GUESS for one in alike] or [_GUESS])
-        if not alike and not step.warm_up:
-            return min(size.most_bytes / rate, size.longest_s)
-        fastest = max(alike, key=lambda one: one.rate or 0, default=None)
-        heaps = self.heaps(step.case, size, None if step.warm_up else fastest)
-        return heaps * step.case.heap_size / rate
 
 
 PLAIN = Observer()

@@ -56,7 +56,6 @@ __all__ = [
 SCHEMA = 4  #: The version of this format: no other is read.
 _TOOL = "spead_tutorial"
 _LONGEST = 200  # characters of what is said of a line
-_LOCKS = Path("/proc/locks")
 
 OURS = "ours"  #: The implementation that this package is.
 
@@ -624,27 +623,13 @@ def locked(folder: str | os.PathLike[str], *, wait: bool = False) -> Iterator[No
             fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RecordError(
-                f"another run{_holder(os.fstat(fd))} writes to {folder}: wait for it, or choose"
-                " another folder"
+                f"another run writes to {folder}: wait for it, or choose another folder"
             ) from None
         except OSError:
             pass
         yield
     finally:
         os.close(fd)
-
-
-def _holder(folder: os.stat_result) -> str:
-    """Say which process has locked a folder; nothing where that is not known."""
-    device = f"{os.major(folder.st_dev):02x}:{os.minor(folder.st_dev):02x}"
-    try:
-        lines = _LOCKS.read_text().splitlines()
-    except OSError:
-        return ""
-    for _, kind, _, _, pid, place, *_ in map(str.split, lines):  # as in proc_locks(5)
-        if (kind, place) == ("FLOCK", f"{device}:{folder.st_ino}"):
-            return f" (process {pid})"
-    return ""
 
 
 def read(path: str | os.PathLike[str], *, unfinished: bool = False) -> Recording:

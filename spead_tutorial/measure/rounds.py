@@ -10,7 +10,6 @@ import dataclasses
 import functools
 import random
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -32,9 +31,6 @@ from spead_tutorial.measure.records import (
     read,
 )
 
-#: A case is given up after this number of failures in a row with the same words.
-PATIENCE = 3
-
 
 def schedule(cases: Iterable[Case], rounds: int, seed: int) -> Iterator[Step]:
     """Yield all steps in their order: a warm-up, the rounds, and what is done once."""
@@ -54,26 +50,13 @@ def _key(sample: Sample) -> Key:
     return sample.case, sample.round, sample.warm_up
 
 
-def given_up(samples: Iterable[Sample], superseded: Iterable[Taken] = ()) -> dict[str, str]:
-    """Return the cases that are not tried again, as they fail in the same way every time."""
-    repeated = Counter((_key(one), one.failure) for one in superseded if isinstance(one, Sample))
-    last: dict[str, tuple[str | None, int]] = {}
-    for one in samples:
-        words, n = last.get(one.case, (None, 0))
-        n = n if one.failure == words else 0
-        n += 1 + repeated[_key(one), one.failure]
-        last[one.case] = one.failure, n
-    return {case: words for case, (words, n) in last.items() if words is not None and n >= PATIENCE}
-
-
-def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False) -> list[Step]:
+def left(steps: Iterable[Step], begun: Recording | None) -> list[Step]:
     """Return the steps that are still to be done, or once more, as they failed."""
     if begun is None:
         return list(steps)
     lines = {one.key for one in begun.taken if getattr(one, "failure", None) is None}
     failed = {_key(one) for one in begun.samples if one.failure is not None}
     done = {_key(one) for one in begun.samples} - failed
-    hopeless = {} if retry else given_up(begun.samples, begun.superseded)
     runs = _runs(begun.samples)
     wanted = []
     for step in steps:
@@ -82,7 +65,7 @@ def left(steps: Iterable[Step], begun: Recording | None, *, retry: bool = False)
             is_over = asked.key in lines
         else:
             is_over = step.key in done and not (its and search.found(its) is None)
-        if step.case.name not in hopeless and not is_over:
+        if not is_over:
             wanted.append(dataclasses.replace(step, runs=its))
     return wanted
 
@@ -101,16 +84,14 @@ def measure(
     header: Header,
     *,
     path: Path | None = None,
-    retry: bool = False,
     show: Callable[[Sequence[Step]], Iterable[Step]] = iter,
     say: Callable[[Step, str], None],
     lane: Callable[[Step], int] | None = None,
 ) -> Recording:
-    """Take what a record lacks; a case that fails alike `PATIENCE` times is given up.
+    """Take what a record lacks.
 
     Steps of different lanes are taken at the same time, those of one lane one after the other.
     """
-    hopeless: set[str] = set()
     writer, begun = (None, Recording(header, ())) if path is None else _open(path, header)
     taken, lock = list(begun.taken), threading.Lock()
 
@@ -119,22 +100,15 @@ def measure(
             return Recording.of(begun.header, taken)
 
     def do(step: Step) -> None:
-        if step.case.name in hopeless:
-            return
-        failed = False
         for one in _observed(step, take, _known(step, there().samples), say):
             with lock:
                 if writer is not None:
                     writer.add(one)
                 taken.append(one)
             if isinstance(one, Sample) and one.failure is not None:
-                failed = True
                 say(step, one.failure)
-        if failed and step.case.name in given_up(there().samples, there().superseded):
-            hopeless.add(step.case.name)
-            say(step, f"is given up, as it failed like this {PATIENCE} times in a row")
 
-    wanted = left(steps, begun, retry=retry)
+    wanted = left(steps, begun)
     with writer or contextlib.nullcontext(), _begun(do, wanted, lane) as ends:
         for _, end in zip(show(wanted), ends, strict=True):
             end()

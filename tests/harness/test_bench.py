@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -175,7 +174,7 @@ def test_cases_of_a_peer_that_is_not_installed_are_skipped_and_named(monkeypatch
     done = bench(*argv)
     # All that this build is missing for is no reason to call a run incomplete.
     assert (done.returncode, done.stderr) == (0, f"{built} make peer\n")
-    assert re.search(r"50 cases, 5 rounds and a warm-up, about \d+ (s|min) to go", done.stdout)
+    assert "50 cases, 5 rounds and a warm-up, to " in done.stdout
     monkeypatch.setitem(sys.modules, "spead2", None)
     done = bench(*argv)
     assert done.returncode == 3
@@ -263,16 +262,6 @@ def check_samples(found: Recording) -> None:
         assert None not in (one.steal_ns, one.load, one.page_faults, one.context_switches)
 
 
-def taken_for(plan: planning.Plan, rates: dict[str, Sequence[float]]) -> Recording:
-    """A record of a plan: rates in bytes/s for each round of a case; 1 GB/s by default."""
-    groups = []
-    for case in plan.cases:
-        same = {"case": case.name, "heap_size": case.heap_size, "packet_size": case.packet_size}
-        counted = made(rates.get(case.name, [1e9] * plan.rounds), **same)
-        groups += [[replace(counted[0], warm_up=True)], counted]
-    return recording(*groups)
-
-
 @needs_lab
 def test_a_record_goes_on_heals_and_is_not_gone_on_with_by_another_build(tmp_path, monkeypatch):
     case = Case("ours", "c", "tut_6_send_pktsize", 8192, 1472, observer=SENDING)
@@ -331,26 +320,10 @@ def test_what_a_strangers_record_says_is_no_more_than_letters_to_a_terminal(tmp_
     found = recording(made([1e9] * 3, failure=red))
     header = replace(found.header, settings=found.header.settings | {"skipped": {"one": red}})
     path = write(tmp_path / "tut-6-loopback.jsonl", dataclasses.replace(found, header=header))
-    for argv in (("status", path), ("run", "tut-6-loopback", "--dry-run", "-o", tmp_path)):
-        done = bench(*argv)
-        said = done.stdout + done.stderr
-        assert "red" in said
-        assert "\x1b" not in said
-
-
-def test_what_was_given_up_is_shown_with_the_reason(tmp_path):
-    found = recording(made([1e9] * 3, failure="no memory"))
-    path = write(tmp_path / "tut-6-loopback.jsonl", found)
-    words = "1 case given up after 3 failures in a row with the same words: no memory"
-    assert "given up: no memory" in status.table(found)
-    assert any(line.startswith(words) for line in status.advice(found))
-    done = bench("run", "tut-6-loopback", "--dry-run", "-o", tmp_path)
-    assert done.returncode == 1
-    assert words in done.stderr
-    assert read(path) == found
-    half = recording(found.samples[:1], made([1e9] * 3, case="two"))
-    assert "failed" in status.table(half)
-    assert any("1 of 2 cases failed" in line for line in status.advice(half))
+    done = bench("status", path)
+    said = done.stdout + done.stderr
+    assert "red" in said
+    assert "\x1b" not in said
 
 
 def taken(lab: Lab, case: Case) -> Sample:
@@ -423,38 +396,6 @@ def test_another_installation_runs_its_own_programs(make_lab, language):
             assert one.rate
 
 
-@thorough
-def test_no_sweep_takes_no_time(tmp_path):
-    planned = bench("run", "--dry-run", "-o", tmp_path).stdout
-    assert len(planned.splitlines()) == len(sweeps.SWEEPS)
-    assert " 0 s" not in planned
-
-
-@pytest.mark.parametrize("name", ["ladder", "tut-8", "tut-14", "small"])
-def test_an_estimate_agrees_with_a_committed_record(name):
-    """They have all of it: fast samples, random ones, several streams."""
-    found = read(RECORDS / f"{name}.jsonl")
-    settings, measured = found.header.settings, {one.case for one in found.samples}
-    as_then = {key: settings[key] for key in ("longest_s", "most_bytes")}
-    plan = planning.plan_of(sweeps.find_sweep(name), dataclasses.replace(FULL, **as_then))
-    cases = tuple(case for case in plan.cases if case.name in measured)
-    plan, names = dataclasses.replace(plan, cases=cases), {case.name for case in cases}
-    found = recording(one for one in found.samples if one.case in names)
-    # How long the samples lasted, and what each process needs besides.
-    lasting = sum((one.elapsed_ns or 0) / 1e9 + planning._START_S for one in found.samples)
-    assert planning.estimate(plan, None, found) == pytest.approx(lasting, rel=0.15)
-    assert planning.estimate(plan, found, found) < lasting / 10
-
-
-def test_what_is_not_known_yet_is_estimated_from_what_was_measured_before():
-    plan = planning.plan_of(sweeps.find_sweep("tut-6"), QUICK)
-    slow = dataclasses.replace(taken_for(plan, {}), samples=())
-    known = taken_for(plan, {case.name: [1e7] * 5 for case in plan.cases})
-    assert planning.estimate(plan, slow, known) == planning.estimate(plan, None, known)
-    unknown = planning.estimate(plan, slow, None)
-    assert 0 < unknown < planning.estimate(plan, slow, known)
-
-
 # ---- One run at a time in a folder ----
 
 
@@ -465,12 +406,12 @@ def test_what_is_not_known_yet_is_estimated_from_what_was_measured_before():
         ("run", "tut-6-loopback", "--restart", "-o", "{folder}"),
     ],
 )
-def test_where_a_run_writes_a_second_one_is_one_line_that_says_who_is_there(tmp_path, arguments):
+def test_where_a_run_writes_a_second_one_is_one_line(tmp_path, arguments):
     path = write(tmp_path / "tut-6-loopback.jsonl", recording(made([1e9])))
     whole = path.read_bytes()
     with locked(tmp_path):
         line = fails(*(word.format(folder=tmp_path) for word in arguments))
-    assert f"another run (process {os.getpid()}) writes to {tmp_path}: " in line
+    assert f"another run writes to {tmp_path}: " in line
     assert (list(tmp_path.iterdir()), path.read_bytes()) == ([path], whole)
 
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from spead_tutorial.measure.case import WARM_UP, Case, Observer, Step
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.measure.records import RecordError, Recording, Sample, read
-from spead_tutorial.measure.rounds import PATIENCE, given_up, left, measure, schedule
+from spead_tutorial.measure.records import RecordError, Recording, Sample
+from spead_tutorial.measure.rounds import left, measure, schedule
 from support.records import HEADER, SAMPLE
 
 
@@ -141,43 +141,12 @@ class Failing:
         return measure(steps, self.take, HEADER, path=path, say=say, **more)
 
 
-def of(recording: Recording, program: str) -> list[Sample]:
-    name = next(case.name for case in CASES if case.program == program)
-    return [one for one in recording.samples if one.case == name]
-
-
-def test_what_fails_alike_three_times_in_a_row_is_given_up_and_said_so(tmp_path):
-    """In this run, and in the next one; unless that is told to try again, which it does once."""
-    path, steps = tmp_path / "one.jsonl", list(schedule(CASES, 9, 31))
-    failing = Failing("c", *["no memory"] * 30)
-    recording = failing.measure(steps, path)
-    assert len(of(recording, "c")) == PATIENCE
-    assert len(recording.samples) == 10 * 5 + PATIENCE
-    gone = ("c", f"is given up, as it failed like this {PATIENCE} times in a row")
-    assert failing.said == [("c", "no memory")] * PATIENCE + [gone]
-    assert list(given_up(recording.samples).values()) == ["no memory"]
-    assert left(steps, recording) == []
-    assert failing.measure(steps, path) == recording
-    retried = failing.measure(steps, path, retry=True)
-    assert len(of(retried, "c")) == PATIENCE
-    assert len(retried.superseded) == 1
-    assert failing.said[-2:] == [("c", "no memory"), gone]
-
-
-@pytest.mark.parametrize(
-    "words", [["one", "one", "two"] * 10, ["one", "one", None] * 10, ["one", "one"]]
-)
-def test_what_fails_in_other_ways_or_now_and_then_is_not_given_up(words):
-    recording = Failing("c", *words).measure(schedule(CASES, 9, 31))
-    assert len(of(recording, "c")) == 10
-    assert given_up(recording.samples) == {}
-
-
 def test_a_sample_that_is_repeated_takes_the_place_of_the_one_that_failed(tmp_path):
     path, steps = tmp_path / "one.jsonl", list(schedule(CASES, 2, 31))
     failing = Failing("c", None, "it failed")
     before = failing.measure(steps, path)
     (failed,) = [one for one in before.samples if one.failure is not None]
+    assert failing.said == [("c", "it failed")]
     (step,) = [step for step in steps if step.key == (failed.case, failed.round, failed.warm_up)]
     assert left(steps, before) == [step]
     after = failing.measure(steps, path)
@@ -185,15 +154,3 @@ def test_a_sample_that_is_repeated_takes_the_place_of_the_one_that_failed(tmp_pa
     assert len(after.samples) == len(before.samples)
     assert all(one.failure is None for one in after.samples)
     assert left(steps, after) == []
-
-
-def test_one_sample_that_fails_alike_in_every_attempt_is_given_up(tmp_path):
-    path, steps = tmp_path / "one.jsonl", list(schedule(CASES, 1, 31))
-    failing = Failing("c", None, *["it failed"] * PATIENCE)
-    failing.measure(steps, path)
-    (failed,) = [one for one in read(path).samples if one.failure is not None]
-    for _ in range(1, PATIENCE):
-        assert given_up(read(path).samples, read(path).superseded) == {}
-        failing.measure(steps, path)
-    found = read(path)
-    assert given_up(found.samples, found.superseded) == {failed.case: "it failed"}
