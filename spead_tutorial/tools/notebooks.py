@@ -216,34 +216,14 @@ def _index(pages: Sequence[Page]) -> str:
 # ---- A reader's own ----
 
 
-def copies(folder: Path, target: Path, say: Callable[[str], None]) -> None:
-    """Give a reader notebooks of their own to run and to change, and keep what they have changed.
-
-    A copy that has cells as they were made follows its original; of any other, `say` is told when
-    the original is a new one.
-    """
+def copies(folder: Path, target: Path) -> None:
+    """Give a reader notebooks of their own to run and to change, where they have none."""
     import nbformat
 
     target.mkdir(exist_ok=True)
     for path in sorted(folder.glob("[0-9][0-9]_*.ipynb")):
-        copy_of, own = own_copy(nbformat.read(path, 4), target.name), target / path.name
-        made = copy_of.metadata[METADATA]["made"] = _digest(copy_of)
-        if own.exists():
-            try:
-                there = nbformat.read(own, 4)
-                was, cells = there.metadata.get(METADATA, {}).get("made"), _digest(there)
-            except (OSError, ValueError, AttributeError, TypeError, KeyError):
-                say(f"{own} is no notebook: rename it to have one")
-                continue
-            if was == made:
-                continue
-            if was != cells:
-                say(
-                    f"{own} was changed, and is kept; its original is a new one: rename yours to"
-                    " have that, too"
-                )
-                continue
-        nbformat.write(copy_of, own)
+        if not (own := target / path.name).exists():
+            nbformat.write(own_copy(nbformat.read(path, 4), target.name), own)
 
 
 def own_copy(stored: Any, name: str) -> Any:
@@ -258,7 +238,7 @@ def own_copy(stored: Any, name: str) -> Any:
                 output.pop("execution_count", None)
                 if output.output_type == "execute_result":
                     output["execution_count"] = None
-    notebook.metadata = {"kernelspec": stored.metadata.get("kernelspec", {}), METADATA: {}}
+    notebook.metadata = {"kernelspec": stored.metadata.get("kernelspec", {})}
     if "card" in stored.metadata:
         notebook.metadata["card"] = stored.metadata["card"]
     note = (
@@ -267,12 +247,6 @@ def own_copy(stored: Any, name: str) -> Any:
     )
     notebook.cells.insert(1, nbformat.v4.new_markdown_cell(note, id="your-copy"))
     return notebook
-
-
-def _digest(notebook: Any) -> str:
-    """Return what is the same for notebooks that have the same cells, whatever these gave."""
-    cells = "\0".join(f"{cell.cell_type}\0{cell.source}" for cell in notebook.cells)
-    return hashlib.sha256(cells.encode()).hexdigest()
 
 
 # ---- The command ----
@@ -287,7 +261,7 @@ def notebook(folder: Path, arguments: tuple[str, ...]) -> int:
     """Open your copies of the notebooks in JupyterLab, at the one to start with.
 
     They are in my-notebooks, next to the folder, and made where they are missing: what you change
-    or run is kept, and git does not see it.
+    or run is kept, and git does not see it. To have a new one, remove or rename yours.
 
     ARGUMENTS, after --, are JupyterLab's.
 
@@ -303,7 +277,7 @@ def notebook(folder: Path, arguments: tuple[str, ...]) -> int:
         )
     own = folder.resolve().parent / OWN
     try:
-        copies(folder, own, click.echo)
+        copies(folder, own)
     except FileExistsError:
         raise click.ClickException(f"{own} is no folder for your copies: rename it") from None
     except (OSError, ValueError) as error:
