@@ -29,6 +29,7 @@ from spead_tutorial.tools.recv_items import Items
 _WINDOW_S = 1.0
 _LOOK_S = 0.1  # the longest wait before the time is looked at
 _RING_HEAPS = 64
+DESCRIBED = 512  # lines about descriptors: as many as a stream may have items
 _MOST_WARNINGS, _LONGEST_WARNING = 100, 300
 _SHORTEST_S = 1.0  # from which on there is an average
 #: What the account advises, in the words of the command.
@@ -111,32 +112,6 @@ class Pace:
         return self._n > self.FEW or self._n_lines > self.MANY
 
 
-class News:
-    """What is said of descriptors: the first lines, then a few in each window of time."""
-
-    #: As many as a stream may have items.
-    FIRST = 512
-
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._first_left = self.FIRST
-        self._n = 0
-
-    def say(self, line: str) -> None:
-        if self._first_left > 0:
-            self._first_left -= 1
-        else:
-            self._n += 1
-        if self._n <= Pace.FEW:
-            self._screen.line(line)
-
-    def end_window(self) -> None:
-        """Begin the next window, and say how many more lines there were."""
-        if (more := self._n - Pace.FEW) > 0:
-            self._screen.line(f"… and {more} more line{'s' * (more > 1)} about descriptors")
-        self._n = 0
-
-
 class HeapWatcher:
     """Takes the heaps of a stream, and says what they are."""
 
@@ -147,7 +122,7 @@ class HeapWatcher:
         self._screen = screen
         self._values = values
         self._pace = Pace()
-        self._news = News(screen)
+        self._n_described = 0
         self._n = 0
         self._before = stream.stats
         self._window_s = time.monotonic()
@@ -164,7 +139,8 @@ class HeapWatcher:
         try:
             return self._run(heaps, silence_s)
         finally:
-            self._news.end_window()
+            if (more := self._n_described - DESCRIBED) > 0:
+                self._screen.line(f"… and {more} more line{'s' * (more > 1)} about descriptors")
 
     def _run(self, heaps: int | None, silence_s: float | None) -> str:
         look_s = _LOOK_S if silence_s is None else min(_LOOK_S, silence_s)
@@ -182,7 +158,6 @@ class HeapWatcher:
             now_s = time.monotonic()
             if now_s >= self._window_s + _WINDOW_S:
                 before, stats = self._before, self._stream.stats
-                self._news.end_window()
                 if self._pace.end_window() or (not self._values and stats.heaps > before.heaps):
                     self._screen.last(pace_line(before, stats, now_s - self._window_s))
                 self._before, self._window_s = stats, now_s
@@ -205,7 +180,9 @@ class HeapWatcher:
         if not self._values:
             return
         for line in self.items.read_descriptors(heap):
-            self._news.say(line)
+            self._n_described += 1
+            if self._n_described <= DESCRIBED:
+                self._screen.line(line)
         if is_shown:
             lines = self.items.lines(heap)
             self._pace.has_shown(len(lines))
