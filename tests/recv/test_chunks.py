@@ -5,18 +5,24 @@ Place functions are Python's here, called by ctypes: so each test says what it w
 """
 
 import asyncio
+import ctypes
 import gc
 import logging
 import select
 import weakref
 
+import numba
 import numpy as np
 import pytest
+import scipy
 import spead2.recv
+from numba import types
 
 import spead_tutorial as st
 import spead_tutorial.recv as recv
 import spead_tutorial.recv.asyncio
+from spead_tutorial.numba import intp_to_voidptr
+from spead_tutorial.recv.numba import chunk_place_data
 from spead_tutorial.send import ItemGroup, PacketGenerator
 from support import ROOT, chunks
 from support.chunks import HEAP, HEAPS, STOP, TIMESTAMP, Place, Setup, by_timestamp, heap, packet
@@ -171,8 +177,32 @@ def test_a_place_function_that_raises_refuses_its_heap_which_is_not_one_that_nev
     assert (stats.rejected_heaps, stats.heaps_begun, stats.counts_skipped) == (1, 3, 1)
 
 
+@numba.cfunc(
+    types.void(types.CPointer(chunk_place_data), types.size_t, types.CPointer(types.int64))
+)
+def compiled(data_ptr, data_size, mine):
+    data = numba.carray(data_ptr, 1)[0]
+    n = numba.carray(intp_to_voidptr(data.items), 2, np.int64)[0] // HEAP
+    data.chunk_id, data.heap_index = n // HEAPS, n % HEAPS
+    data.heap_offset = data.heap_index * HEAP
+    numba.carray(intp_to_voidptr(data.extra), 1, np.uint8)[0] = 40 + n
+    data.extra_offset, data.extra_size = data.heap_index, 1
+    numba.carray(intp_to_voidptr(data.batch_stats), 100, np.uint64)[mine[0]] += 2
+
+
+def test_a_place_function_may_be_compiled_by_numba():
+    config, mine = recv.StreamConfig(), np.zeros(1, np.int64)
+    mine[0] = config.add_stat("mine")
+    place = scipy.LowLevelCallable(
+        compiled.ctypes, ctypes.c_void_p(mine.ctypes.data), "void (void *, size_t, void *)"
+    )
+    setup = Setup(place=place, config=config, max_heap_extra=1, packets=[heap(1), heap(6)])
+    found = [(id, present, extra) for id, present, _, extra in setup.got()]
+    assert found == [(0, [0, 1, 0, 0], [0, 41, 0, 0]), (1, [0, 0, 1, 0], [0, 0, 46, 0])]
+    assert setup.stream.stats["mine"] == 4
+
+
 def test_without_numba_one_line_says_what_to_install(tmp_path):
-    """A program with place functions that it compiles is in `test_telescopes`."""
     program = "import sys; sys.modules['numba'] = None; import spead_tutorial.recv.numba"
     done = run_script(program, tmp_path)
     assert done.returncode == 1

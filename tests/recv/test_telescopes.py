@@ -29,32 +29,6 @@ def acceptor():
     return socket.create_server(("127.0.0.1", 0))
 
 
-@pytest.mark.parametrize("grouped", [False, True], ids=["one", "group"])
-@mixes
-def test_a_correlator_has_all_voltages_in_chunks(sockets, sender, receiver, grouped):
-    antenna, correlator = program("correlator", sender), program("correlator", receiver)
-    n_antennas, n_ranges = (3 if grouped else 1), 2
-    listening = [[sockets() for _ in range(n_antennas)] for _ in range(n_ranges)]
-    receivers = [correlator.Receiver(socks, n_antennas, grouped) for socks in listening]
-    of_antennas = zip(*listening, strict=True)
-    antenna.send_all([[sock.getsockname() for sock in socks] for socks in of_antennas])
-    voltages = [antenna.make_voltages(i, n_ranges) for i in range(n_antennas)]
-    for i, one in enumerate(receivers):
-        got, counts = one.receive()
-        times = antenna.FIRST // antenna.STEP + np.arange(antenna.TIMES)
-        assert [chunk_id for chunk_id, *_ in got] == list(times[::2] // 2)
-        present, data, extra = (np.concatenate(part) for part in list(zip(*got, strict=True))[1:])
-        assert present.all()
-        assert np.array_equal(extra, np.repeat(times[:, np.newaxis], n_antennas, 1) * antenna.STEP)
-        assert np.array_equal(data, np.stack([sent[:, i] for sent in voltages], 1))
-        assert counts == {
-            "heaps": n_antennas * (antenna.TIMES + 1),
-            "foreign_heaps": n_antennas,  # their descriptors
-            "too_old_heaps": 0,
-            "incomplete_heaps_evicted": 0,
-        }
-
-
 @pytest.mark.parametrize("flavour", [(4, 64, 48), (4, 64, 40, 7)], ids=["48", "PySPEAD"])
 @mixes
 def test_an_ingest_has_items_of_every_kind(sockets, sender, receiver, flavour):
