@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs of the kinds that telescopes run, written for spead2, and run with either library."""
+"""A program of a kind that telescopes run, written for spead2, and run with either library."""
 
 import functools
 from pathlib import Path
