@@ -2,9 +2,7 @@
 """What a lab's device is called, what makes one by hand, and why there may be none."""
 
 import errno
-import gzip
 import os
-import re
 from pathlib import Path
 
 #: Name of the device in a lab.
@@ -40,20 +38,16 @@ _MADE_WITH = {
 }
 _ENDED_WITH = {"ifb": ("tc qdisc replace dev dummy1 root noqueue",)}
 
-_ROOT = Path("/")
 
-
-def root_commands(kind: str | None = None) -> tuple[str, ...]:
+def root_commands(kind: str = KINDS[0]) -> tuple[str, ...]:
     """Return the commands of iproute2 that a person with root types to get the same device.
 
     Parameters
     ----------
     kind : str, optional
-        The kind of device: one of `KINDS`. By default the first that the kernel offers, as
-        far as the kernel tells; ``"dummy"`` where it does not.
+        The kind of device: one of `KINDS`.
     """
     check_kind(kind)
-    kind = kind or next(filter(_is_offered, KINDS), KINDS[0])
     up = ("ip link set dummy1 mtu 9216 up", "ip addr add 192.168.31.1/24 dev dummy1")
     return _MADE_WITH[kind] + up + _ENDED_WITH.get(kind, ())
 
@@ -63,26 +57,12 @@ def check_kind(kind: str | None, kinds: tuple[str, ...] = KINDS) -> None:
         raise ValueError(f"kind is {kind!r}: it must be one of {', '.join(kinds)}")
 
 
-def _is_offered(kind: str) -> bool:
-    """Say whether the kernel is known to make devices of a kind, without making one."""
-    release = os.uname().release
-    folder = _ROOT / "lib/modules" / release
-    modules = _text(folder / "modules.builtin") + _text(folder / "modules.dep")
-    if modules:
-        offered = f"/{kind}.ko" in modules
-    else:
-        config = _text(_ROOT / "proc/config.gz") or _text(_ROOT / f"boot/config-{release}")
-        offered = re.search(rf"^CONFIG_{kind.upper()}=[my]$", config, re.MULTILINE) is not None
-    return offered or (_ROOT / "sys/module" / kind).is_dir()
-
-
 def _text(path: Path) -> str:
-    """Return the text of a file, compressed or not; none where it cannot be read."""
+    """Return the text of a file; none where it cannot be read."""
     try:
-        data = path.read_bytes()
+        return path.read_text()
     except OSError:
         return ""
-    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode(errors="replace")
 
 
 class LabError(RuntimeError):
