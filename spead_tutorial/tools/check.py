@@ -3,11 +3,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -97,7 +94,6 @@ def _parsed_exercise(text: str) -> _Exercise:
 @click.option("--rounds", type=Whole(1, 100),
               help=f"How often each is measured ({_Sending.rounds}, or"
                    f" {_Receiving.rounds} if it receives).")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(
     exercise: _Exercise,
     program: Path | None,
@@ -105,7 +101,6 @@ def check(
     hint: bool,
     no_measure: bool,
     rounds: int | None,
-    as_json: bool,
 ) -> int:
     """Check a program that you wrote for a chapter's exercise, and say how fast it is.
 
@@ -141,18 +136,16 @@ def check(
             wrong = kind.fault(made)
         except RefusedError as error:
             raise instead(error, *_over_loopback(program, *kind.over_loopback)) from None
-        if wrong is None and not as_json:
+        if wrong is None:
             click.echo(plain(f"{program.name} {kind.is_right}."))
         if wrong is None and kind.not_measured is None and not no_measure:
-            with contextlib.nullcontext(iter) if as_json else Steps() as show:
+            with Steps() as show:
                 found = kind.measured(made, rounds, show)
-    if as_json:
-        click.echo(json.dumps(_as_object(exercise, program.name, wrong, found)))
     if wrong is not None:
         raise click.ClickException(wrong)
-    if found is not None and not as_json:
+    if found is not None:
         click.echo("\n".join(_lines(exercise, program.name, found, rounds)))
-    elif kind.not_measured is not None and not as_json:
+    elif kind.not_measured is not None:
         click.echo(kind.not_measured)
     return 0
 
@@ -226,31 +219,3 @@ def _notes(exercise: _Exercise, found: Comparison, rounds: int) -> list[str]:
         ROUNDS=ROUNDS_FOR_A_CLAIM,
     )
     return str(said).splitlines()
-
-
-def _as_object(
-    exercise: _Exercise, name: str, wrong: str | None, found: Comparison | None
-) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "chapter": exercise.chapter.number,
-        "program": name,
-        "right": wrong is None,
-        "fault": wrong,
-    }
-    if found is None:
-        return facts
-    measured_rows = {
-        who: {
-            "rate_bytes_per_s": _estimate(row.rate),
-            "times_skeleton": _estimate(_relative(found, who, SKELETON)),
-            "times_chapter": _estimate(found.times(who, OURS)),
-            "share_of_bare_loop": _estimate(_relative(found, who, CEILING)),
-        }
-        for who, row in found.found.items()
-    }
-    return facts | {"measured": measured_rows, "verdict": verdict(found, name)}
-
-
-def _estimate(estimate: Estimate | None) -> dict[str, float] | None:
-    names = ("median", "low", "high")
-    return None if estimate is None else {name: getattr(estimate, name) for name in names}

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The command line: ``spead-tutorial``, with all its commands."""
 
-import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 
 import click
@@ -81,20 +79,12 @@ def _listed(gains: Mapping[tuple[str, str], str]) -> Table[Chapter | Receiver]:
 
 
 @cli.command()
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON array.")
-def chapters(as_json: bool) -> int:
+def chapters() -> int:
     """List the chapters that have programs, with what each gained in the last tour.
 
     Example: spead-tutorial chapters
     """
     there = programs.built()
-    if as_json:
-        rows = [
-            dataclasses.asdict(one) | {"languages": there}
-            for one in (*CHAPTERS, *RECEIVERS, *ARRAY)
-        ]
-        click.echo(json.dumps(rows, indent=2))
-        return 0
     gains = last_gains()
     click.echo(f"{_listed(gains)}\n")
     click.echo(filled(_OF_TOUR if gains else _OF_NO_TOUR))

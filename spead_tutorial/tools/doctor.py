@@ -8,7 +8,6 @@ import dataclasses
 import importlib.resources
 import importlib.util
 import itertools
-import json
 import resource
 import shutil
 import socket
@@ -34,7 +33,6 @@ from spead_tutorial.measure.machine import (
     build_fact,
     machine_facts,
     read_text,
-    versions,
 )
 from spead_tutorial.measure.programs import ProgramError, built, program
 from spead_tutorial.results import units
@@ -280,8 +278,7 @@ def _counted(n: int) -> str:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def doctor(as_json: bool) -> int:
+def doctor() -> int:
     """Say what this machine can do, and how to mend what is missing.
 
     The exit status is 1 where the lab cannot work.
@@ -291,23 +288,11 @@ def doctor(as_json: bool) -> int:
     findings = []
     for finding in examine():
         findings.append(finding)
-        if not as_json:
-            mark, colour = _MARKS[finding.state]
-            value = shown(finding.value)
-            click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {value}")
-            for line in (finding.mend or "").splitlines():
-                begin = "  " if line.startswith(" ") else "→ "
-                click.echo(as_typed(f"{'':25}{begin}{shown(line)}"))
-    works = all(finding.state != "fail" for finding in findings)
-    if as_json:
-        facts = {
-            "findings": [dataclasses.asdict(finding) for finding in findings],
-            "machine": machine_facts(),
-            "versions": versions(),
-            "works": works,
-            "verdict": verdict(findings),
-        }
-        click.echo(json.dumps(facts, indent=2))
-    else:
-        click.echo(as_typed(f"\n{verdict(findings)}"))
-    return 0 if works else 1
+        mark, colour = _MARKS[finding.state]
+        value = shown(finding.value)
+        click.echo(f"{click.style(f'{mark:>4}', fg=colour)}  {finding.name:18} {value}")
+        for line in (finding.mend or "").splitlines():
+            begin = "  " if line.startswith(" ") else "→ "
+            click.echo(as_typed(f"{'':25}{begin}{shown(line)}"))
+    click.echo(as_typed(f"\n{verdict(findings)}"))
+    return int(any(finding.state == "fail" for finding in findings))

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """``spead-tutorial check``: what it says of wrong senders, and how fast right ones are."""
 
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -64,11 +63,6 @@ def test_of_a_wrong_sender_one_line_says_what_is_wrong_first(tmp_path, check, ol
     done = check("10", program, "--no-measure")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"spead-tutorial: {words}\n"
-    if old != START:
-        done = check("10", program, "--json")
-        facts = json.loads(done.stdout)
-        assert (done.returncode, facts["chapter"], facts["right"]) == (1, 10, False)
-        assert facts["fault"] == words
 
 
 @needs_lab
@@ -197,11 +191,10 @@ def test_a_table_compares_it_with_the_skeleton_the_chapter_and_a_bare_loop(check
 
 @needs_lab
 @pytest.mark.usefixtures("failing")
-def test_what_was_measured_is_one_json_object(check):
-    facts = json.loads(check("15", skeleton(find_exercise(15)), "--json").stdout)
-    assert facts["measured"]["yours"]["times_skeleton"]["median"] == pytest.approx(2)
-    assert facts["measured"]["yours"]["share_of_bare_loop"] is None  # it fills, and copies
-    assert facts["verdict"] == "chapter_15.py gains 50 % of the step"
+def test_there_is_no_share_of_a_bare_loop_that_fills_and_copies(check):
+    out = check("15", skeleton(find_exercise(15))).stdout
+    assert "\nWithout a bare loop: no bare loop does the same.\n" in out
+    assert "share" not in out
 
 
 @needs_lab

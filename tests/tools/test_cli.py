@@ -51,10 +51,6 @@ def test_chapters_lists_every_chapter(here):
         assert line.startswith(f"{one.number:>2} {one.title} ")
         assert line.index(one.name) == lines[0].index("program")
     assert lines[0].endswith("minutes")
-    rows = json.loads(here("chapters", "--json").stdout)
-    assert [row["number"] for row in rows] == [
-        one.number for one in (*CHAPTERS, *RECEIVERS, *ARRAY)
-    ]
 
 
 def test_chapters_say_what_each_gained_in_the_tour_that_is_here(here):
@@ -111,10 +107,6 @@ def test_doctor_says_whether_the_lab_works(here):
     done = here("doctor")
     assert done.returncode == (1 if REASON else 0)
     assert re.search(r"^( *ok|FAIL)  lab ", done.stdout)
-    found = json.loads(here("doctor", "--json").stdout)
-    assert found["works"] == (REASON is None)
-    assert {finding["state"] for finding in found["findings"]} <= {"ok", "warn", "fail"}
-    assert found["machine"]["kernel"]
 
 
 @needs_lab

@@ -227,7 +227,5 @@ def test_the_verdict_is_a_sentence_that_counts(found, said):
     assert doctor.verdict(found) == said
 
 
-def test_the_verdict_is_the_last_line_and_a_part_of_the_object(here):
-    last = here("doctor").stdout.splitlines()[-1]
-    assert last.endswith(".")
-    assert json.loads(here("doctor", "--json").stdout)["verdict"] == last
+def test_the_verdict_is_the_last_line(here):
+    assert re.match(r"(All|Not all|There can) .*\.$", here("doctor").stdout.splitlines()[-1])
