@@ -53,17 +53,6 @@ def facts_of(header: Header) -> dict[str, object]:
     return facts | {f"lab {key}": value for key, value in header.lab.items()}
 
 
-def different(
-    mine: dict[str, object], theirs: dict[str, object]
-) -> dict[str, tuple[object, object]]:
-    """Return the facts that are not the same, each with both values; None where it is not there."""
-    return {
-        key: (mine.get(key), theirs.get(key))
-        for key in [*mine, *(theirs.keys() - mine.keys())]
-        if mine.get(key) != theirs.get(key)
-    }
-
-
 def differs(one: Header, other: Header) -> str | None:
     """Say what makes one header's samples no continuation of another's."""
     may_differ = {"rounds", "skipped"}
@@ -74,9 +63,11 @@ def differs(one: Header, other: Header) -> str | None:
         | header.versions
         for header in (one, other)
     )
-    for key, both in different(mine, theirs).items():
-        first, second = ("unknown" if x is None else x for x in both)
-        return f"{key} is {first}, and {second}"
+    for key in [*mine, *(theirs.keys() - mine.keys())]:
+        if mine.get(key) != theirs.get(key):
+            values = (facts.get(key) for facts in (mine, theirs))
+            first, second = ("unknown" if x is None else x for x in values)
+            return f"{key} is {first}, and {second}"
     return None
 
 
