@@ -5,17 +5,17 @@ import json
 import signal
 from collections.abc import Callable
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
+from spead_tutorial.measure.corner_turn import Asked, Ended, Look, Machine, Measured
 from spead_tutorial.measure.programs import ProgramError
-from spead_tutorial.tools.array.account import Account
+from spead_tutorial.results.account import Account
 from spead_tutorial.tools.array.highest import Search, search
-from spead_tutorial.tools.array.measured import Asked, Ended, Look, Machine, Measured
+from support import arrays
 from support.labs import needs_lab
 
-ASKED = Asked(senders=1, receivers=1, language="c", rate=10, seconds=1, heap_size=1, packet_size=1,
-              ttl=1, groups=None, data_network=None)  # fmt: skip
+ASKED = replace(arrays.ASKED, rate=10)
 
 
 def run_at(asked: Asked, most: float, fastest: float = 1e9) -> Measured:
@@ -100,8 +100,8 @@ def cut_short_at(number: int, how: Callable[[Measured], Measured]) -> tuple[str,
 
 def test_ctrl_c_ends_it_with_the_best_so_far():
     def interrupted(found: Measured) -> Measured:
-        ended = [msgspec.structs.replace(one, status=-signal.SIGINT) for one in found.senders]
-        return msgspec.structs.replace(found, senders=ended, interrupted=True)
+        ended = [replace(one, status=-signal.SIGINT) for one in found.senders]
+        return replace(found, senders=ended, interrupted=True)
 
     def raised(_: Measured) -> Measured:
         raise KeyboardInterrupt
@@ -116,7 +116,7 @@ def test_ctrl_c_ends_it_with_the_best_so_far():
 
 def test_what_fails_ends_it_and_is_said():
     def failed(found: Measured) -> Measured:
-        return msgspec.structs.replace(found, trouble=["host0 is stuck"])
+        return replace(found, trouble=["host0 is stuck"])
 
     def raised(_: Measured) -> Measured:
         raise ProgramError("host0 is stuck")

@@ -25,8 +25,8 @@ from distributed import Worker, WorkerPlugin, get_worker, secede
 from spead_tutorial.lab import Counters, check_destination
 from spead_tutorial.lab.counters import protocols
 from spead_tutorial.lab.network import queue_drops
+from spead_tutorial.measure.corner_turn import Ended, Look, Machine
 from spead_tutorial.measure.programs import program
-from spead_tutorial.tools.array.measured import Ended, Look, Machine
 
 #: Has the kernel kill a program when the thread of the worker ends that waits for it: 1 is
 #: PR_SET_PDEATHSIG, see prctl(2). It asks by itself, since a worker with threads must not run

@@ -11,12 +11,12 @@ import click
 from msgspec import to_builtins
 
 from spead_tutorial.ledger import some
+from spead_tutorial.measure.corner_turn import Asked
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.results import plots
+from spead_tutorial.results.account import Account
 from spead_tutorial.results.tables import plain
-from spead_tutorial.tools.array.account import Account
 from spead_tutorial.tools.array.highest import search
-from spead_tutorial.tools.array.measured import Asked
 from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, Number, Whole
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import Any
 from distributed import Client
 
 from spead_tutorial.chapters.catalogue import ARRAY
+from spead_tutorial.measure.corner_turn import Asked, Ended, Look, Machine, Measured
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.tools.array import agent
-from spead_tutorial.tools.array.measured import Asked, Ended, Look, Machine, Measured
 from spead_tutorial.tools.array.workers import Task, Workers
 
 _SENDER, _RECEIVER = (one.name for one in ARRAY)

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import msgspec
 
+from spead_tutorial.measure.corner_turn import Asked, Measured
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.search import Criterion, Tried, next_of
-from spead_tutorial.tools.array.account import Account, number
-from spead_tutorial.tools.array.measured import Asked, Measured
+from spead_tutorial.results.account import Account, number
 
 #: So many runs in a row lose nothing at the rate that is found, of which the median says whether
 #: senders kept it; and the lowest rate with a loss is at most so many times as high.

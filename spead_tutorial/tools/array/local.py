@@ -18,9 +18,9 @@ from distributed import Client, LocalCluster
 
 from spead_tutorial.lab import LabArray, LabError, LabProcess
 from spead_tutorial.lab.array import DATA
+from spead_tutorial.measure.corner_turn import Asked, Lost, Measured
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.tools.array.engine import Engine
-from spead_tutorial.tools.array.measured import Asked, Lost, Measured
 from spead_tutorial.tools.array.workers import CONNECT_S, connected
 
 #: What measures a corner turn on machines that are there.

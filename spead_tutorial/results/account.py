@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from spead_tutorial.ledger import Gap, some
+from spead_tutorial.measure.corner_turn import Ended, Look, Lost, Measured
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.results.units import size
-from spead_tutorial.tools.array.measured import Ended, Look, Lost, Measured
 
 #: Up to so many receivers have a column each; of more, only the pairs that lost most are listed.
 _MOST_COLUMNS, _WORST, _MOST_NAMES = 10, 10, 4
