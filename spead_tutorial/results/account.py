@@ -2,6 +2,7 @@
 """What became of all that every sender sent to every receiver: a matrix, and who lost what."""
 
 import dataclasses
+import operator
 import signal
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from spead_tutorial.ledger import Gap, some
 from spead_tutorial.measure.corner_turn import Ended, Look, Lost, Measured
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.results.tables import Column, Table
 from spead_tutorial.results.units import size
 
 #: Up to so many receivers have a column each; of more, only the pairs that lost most are listed.
@@ -109,44 +111,68 @@ class Account:
     def lines(self) -> Iterator[str]:
         """Write it."""
         yield self.verdict
-        matrix = self._matrix() if 0 < len(self.columns) <= _MOST_COLUMNS else self._worst()
-        for heading, part in (
-            ("", matrix),
-            ("", self._times()),
-            ("Where packets were lost:", self._places()),
+        table = self.table
+        for heading, lines in (
+            (f"{self.heading}:", str(table).split("\n") if table.rows else []),
+            ("", list(self.times())),
+            ("Where packets were lost:", list(self.places())),
         ):
-            if lines := list(part):
+            if lines:
                 yield from ("", *filter(None, [heading]), *lines)
 
     # ---- The matrix ----
 
-    def _matrix(self) -> Iterator[str]:
-        yield "Packets that are missing, and what was sent and received:"
-        heads = [f"receiver {j}" for j in range(len(self.columns))]
-        rows = [["", *heads, "all", "sent"]]
+    @property
+    def heading(self) -> str:
+        """What the table has."""
+        if self._has_columns:
+            return "Packets that are missing, and what was sent and received"
+        lossy, n = len(self._lossy), sum(map(len, self.pairs))
+        return f"{lossy} of {n} pairs lost packets, most of all"
+
+    @property
+    def table(self) -> Table[list[str]]:
+        """The matrix; where it is too wide, the pairs that lost most."""
+        heads, *rows = self._matrix() if self._has_columns else self._worst()
+        columns = [Column(head, operator.itemgetter(k)) for k, head in enumerate(heads)]
+        first = dataclasses.replace(columns[0], is_words=True, is_cut=True)
+        return Table([first], columns[1:], rows)
+
+    @property
+    def _has_columns(self) -> bool:
+        return len(self.columns) <= _MOST_COLUMNS
+
+    def _matrix(self) -> Iterator[list[str]]:
+        yield ["", *(f"receiver {j}" for j in range(len(self.columns))), "all", "sent"]
+        if not self.pairs:
+            return
         for i, row in enumerate(self.pairs):
             sent = f"{_count([one.sent for one in row])}, {_rate(self.measured.senders[i])}"
             missing = [one.missing for one in row]
-            cells = [_count([one]) for one in missing]
-            rows.append([f"sender {i}", *cells, _count(missing), sent])
+            yield [f"sender {i}", *(_count([one]) for one in missing), _count(missing), sent]
         sums = [_count([one.missing for one in column]) for column in self.columns]
-        rows.append(["all", *sums, _count([one.missing for row in self.pairs for one in row]), ""])
+        yield ["all", *sums, _count([one.missing for row in self.pairs for one in row]), ""]
         came = [_count([one.arrived for one in column]) for column in self.columns]
-        rows.append(["received", *came, "", ""])
+        yield ["received", *came, "", ""]
         rates = list(map(_rate, self.measured.receivers))
         if any(one != "?" for one in rates):  # a short run has no more than one chunk to time
-            rows.append(["", *rates, "", ""])
-        yield from _aligned(rows)
+            yield ["", *rates, "", ""]
 
-    def _worst(self) -> Iterator[str]:
-        pairs = [(one.missing or 0, i, j) for i, row in enumerate(self.pairs)
+    @property
+    def _lossy(self) -> list[tuple[int, int, int]]:
+        """What each pair lost that lost something, the most first."""
+        found = [(one.missing or 0, i, j) for i, row in enumerate(self.pairs)
                  for j, one in enumerate(row) if one.missing != 0]  # fmt: skip
-        if pairs:
-            yield f"{len(pairs)} of {sum(map(len, self.pairs))} pairs lost packets, most of all:"
-        for missing, i, j in sorted(pairs, reverse=True)[:_WORST]:
-            yield f"  sender {i} to receiver {j}: {some(missing, 'packet')}"
+        return sorted(found, reverse=True)
 
-    def _times(self) -> Iterator[str]:
+    def _worst(self) -> Iterator[list[str]]:
+        yield ["", "missing", "sent"]
+        for _, i, j in self._lossy[:_WORST]:
+            pair = self.pairs[i][j]
+            yield [f"sender {i} to receiver {j}", _count([pair.missing]), _count([pair.sent])]
+
+    def times(self) -> Iterator[str]:
+        """Say when packets came, and how."""
         joined = [one.joined_s for one in self.measured.receivers if one.joined_s is not None]
         if joined:
             yield f"From its start, a receiver took up to {max(joined):.2f} s to join."
@@ -204,7 +230,8 @@ class Account:
 
     # ---- Who lost what ----
 
-    def _places(self) -> Iterator[str]:
+    def places(self) -> Iterator[str]:
+        """Say of each machine that lost something what counted it."""
         senders = sum(one.tx_dropped + one.queue_dropped for one in self.measured.looks if one)
         for m, machine in enumerate(self.measured.machines):
             gap, found = self._of_machine(m, senders)
@@ -259,7 +286,7 @@ class Account:
         pairs = [[dataclasses.asdict(one) | {"missing": one.missing} for one in row]
                  for row in self.pairs]  # fmt: skip
         return {"verdict": self.verdict, "whole": self.is_whole, "failures": self.failures,
-                "places": [line.strip() for line in self._places()], "pairs": pairs,
+                "places": [line.strip() for line in self.places()], "pairs": pairs,
                 "skew_s": self.skew_s, "longest_pause_s": self.longest_pause_s,
                 "out_of_order": self.out_of_order}  # fmt: skip
 
@@ -311,10 +338,3 @@ def _count(counts: Sequence[int | None]) -> str:
 
 def _percent(share: float) -> str:
     return f"{share:.2%}" if share >= 1e-4 else f"{share:.1e}"
-
-
-def _aligned(rows: list[list[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for first, *cells in rows:
-        texts = [f"{cell:>{width}}" for cell, width in zip(cells, widths[1:], strict=True)]
-        yield "  ".join([f"{first:{widths[0]}}", *texts]).rstrip()

@@ -156,7 +156,7 @@ def test_of_many_receivers_the_pairs_that_lost_most_are_listed():
     found = account([sender(0, *[10] * 30)], [receiver(j, j % 11) for j in range(30)])
     lines = list(found.lines())
     assert "28 of 30 pairs lost packets, most of all:" in lines
-    assert "  sender 0 to receiver 22: 10 packets" in lines
+    assert "sender 0 to receiver 22       10    10" in lines
     assert sum("sender 0 to receiver" in line for line in lines) == 10
     whole = account([sender(0, *[10] * 30)], [receiver(j, 10) for j in range(30)])
     assert len(list(whole.lines())) == 3
