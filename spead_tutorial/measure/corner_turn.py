@@ -1,25 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is asked of an array's machines, and what was measured on them: a record, as JSON."""
+"""What is asked of an array's machines, and what was measured on them, as records have it."""
 
 import ipaddress
 from collections.abc import Sequence
-from typing import Self
+from typing import Annotated, Self
 
 import msgspec
 
+from spead_tutorial.ledger import some
+
 _HEADERS = 64  # bytes in a packet of the programs before its samples
+MOST = 256  #: Machines of an array, and its programs of each kind.
+
+_Some = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
+_Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class Asked(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A corner turn that is to be tried."""
 
-    senders: int  #: How many.
-    receivers: int  #: How many.
+    senders: _Some  #: How many.
+    receivers: _Some  #: How many.
     language: str  #: ``"python"``, ``"c"`` or ``"cpp"``.
     rate: float  #: MB/s of each sender, to all receivers together.
     seconds: float  #: For how long.
-    heap_size: int  #: Bytes of samples in a heap.
-    packet_size: int  #: Bytes in a packet at most, UDP and IP not counted.
+    heap_size: _Count  #: Bytes of samples in a heap.
+    packet_size: _Count  #: Bytes in a packet at most, UDP and IP not counted.
     ttl: int  #: Networks that multicast may cross.
     groups: str | None  #: A network of groups, one for each receiver; null for unicast.
     data_network: str | None  #: The network of the cards that carry data.
@@ -41,16 +47,17 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
         return [str(network[j]) for j in range(self.receivers)]
 
 
-class Machine(msgspec.Struct, frozen=True):
+class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A machine with a worker of Dask's."""
 
     name: str  #: Its worker's name.
     address: str  #: That of the card which carries data.
     device: str  #: That card.
     clock: str = ""  #: Whose clock it has: times of machines with the same one compare.
+    mtu: _Count | None = None  #: That of the card, in bytes.
 
 
-class _Counts(msgspec.Struct):
+class _Counts(msgspec.Struct, forbid_unknown_fields=True):
     """What subtracts: by how much has each count grown?"""
 
     def __sub__(self, before: Self) -> Self:
@@ -69,11 +76,11 @@ class Look(_Counts):
     unclaimed: int  #: What came to a port without a socket.
 
 
-class Ended(msgspec.Struct):
+class Ended(msgspec.Struct, forbid_unknown_fields=True):
     """How a program ended."""
 
     name: str  #: Such as ``"sender 0"``.
-    machine: int  #: Its index.
+    machine: _Count  #: Its index.
     status: int | None = None  #: Exit status, or minus a signal; null where nobody knows.
     said: dict[str, object] | None = None  #: What the program printed with ``--json``.
     errors: str = ""  #: What it wrote on its standard error.
@@ -100,7 +107,7 @@ class Lost(_Counts):
     chance: int = 0  #: Packets that were lost by chance, as was asked for.
 
 
-class Measured(msgspec.Struct):
+class Measured(msgspec.Struct, forbid_unknown_fields=True):
     """All that is known of a corner turn."""
 
     asked: Asked  #: What was to be tried.
@@ -111,3 +118,15 @@ class Measured(msgspec.Struct):
     switch: list[Lost] = []  #: In a lab: what its switch lost of what was for each machine.
     trouble: list[str] = []  #: What went wrong, a line each.
     interrupted: bool = False  #: Whether Ctrl-C ended it early.
+
+    @property
+    def contradiction(self) -> str | None:
+        """What of it does not belong together, as its lists are of the same things."""
+        n, asked = len(self.machines), self.asked
+        if len(self.looks) != n or len(self.switch) not in (0, n):
+            return f"counters are not those of {some(n, 'machine')}"
+        if len(self.senders) > asked.senders or len(self.receivers) > asked.receivers:
+            return "more programs ended than were asked for"
+        if any(one.machine >= n for one in (*self.senders, *self.receivers)):
+            return f"a program ran on none of {some(n, 'machine')}"
+        return None

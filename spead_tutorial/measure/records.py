@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The one format in which measurements are kept: JSON Lines, a header and a line a sample.
 
-Samples are raw: nanoseconds, bytes and counts, never rates alone. Nothing in a record names
-the machine, its user, or a folder of it.
+Samples are raw: nanoseconds, bytes and counts, never rates alone. But for an array's workers,
+nothing in a record names the machine, its user, or a folder of it.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from spead_tutorial._shown import shown
+from spead_tutorial.measure.corner_turn import Measured
 
 if TYPE_CHECKING:
     import pandas
@@ -43,6 +44,7 @@ __all__ = [
     "Split",
     "Taken",
     "Timeline",
+    "Turn",
     "Writer",
     "anonymous",
     "joined",
@@ -182,8 +184,8 @@ class Taken(
         return self._own, *(getattr(self, name) for name in self._own)
 
     def __str__(self) -> str:
-        facts = (f"{name} {getattr(self, name)!r}" for name in self._own)
-        return f"{type(self).__name__.lower()} with {', '.join(facts)}"
+        facts = ", ".join(f"{name} {getattr(self, name)!r}" for name in self._own)
+        return " with ".join(filter(None, [type(self).__name__.lower(), facts]))
 
 
 class Sample(Taken, frozen=True, kw_only=True):
@@ -458,6 +460,29 @@ class Memory(Taken, frozen=True):
         _refuse_other_lengths(self, ["at_ns", "resident_bytes"])
 
 
+class Turn(Taken, frozen=True):
+    """A corner turn of an array: every sender to every receiver, once."""
+
+    measured: Measured  #: All that is known of it.
+
+    def __post_init__(self) -> None:
+        if why := self.measured.contradiction:
+            raise ValueError(why)
+
+    @classmethod
+    def of(cls, measured: Measured) -> Self:
+        """Make one that says neither when a machine was booted nor what folders it has."""
+        clocks = list(dict.fromkeys(one.clock for one in measured.machines))
+        machines = [msgspec.structs.replace(one, clock=str(clocks.index(one.clock)))
+                    for one in measured.machines]  # fmt: skip
+        senders, receivers = (
+            [msgspec.structs.replace(one, errors=anonymous(one.errors)) for one in some]
+            for some in (measured.senders, measured.receivers)
+        )
+        return cls(measured=msgspec.structs.replace(
+            measured, machines=machines, senders=senders, receivers=receivers))  # fmt: skip
+
+
 def _refuse_other_lengths(taken: Taken, names: Sequence[str]) -> None:
     """Refuse lists that have no element for each of the same things."""
     lengths = {name: len(getattr(taken, name)) for name in names}
@@ -482,7 +507,7 @@ class Recording:
     spacings: tuple[Spacing, ...] = ()  #: All runs of which one knows when their messages left.
     #: Lines that failed and were repeated: later ones took their place.
     superseded: tuple[Taken, ...] = ()
-    more: tuple[Taken, ...] = ()  #: All lines of other kinds: latencies, rates, memories.
+    more: tuple[Taken, ...] = ()  #: All lines of other kinds: latencies, rates, memories, turns.
 
     @classmethod
     def of(cls, header: Header, taken: Sequence[Taken]) -> Self:
@@ -700,7 +725,7 @@ class _Mark(msgspec.Struct):
 _MARK = msgspec.json.Decoder(_Mark)
 _HEADER = msgspec.json.Decoder(Header)
 _LINE = msgspec.json.Decoder(
-    Header | Sent | Received | Timeline | Split | Spacing | Latency | Rate | Memory
+    Header | Sent | Received | Timeline | Split | Spacing | Latency | Rate | Memory | Turn
 )
 
 

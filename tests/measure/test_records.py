@@ -13,14 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 from msgspec.structs import replace
 
 from spead_tutorial.measure import records
 from spead_tutorial.measure.records import RecordError, Sample, Writer, locked, read
+from support import arrays
 from support.records import HEADER, SAMPLE, TIMELINE, make_spacing
 
 SPLIT = records.Split("6/c", 2, "tut_6_send_pktsize", "c", 10, 1 << 20, 2_000_000, {"fill": 3}, {})
 SPACING = make_spacing("p", False, 0, number=2)
+TURN = records.Turn.of(arrays.account([arrays.sender(0, 9)], [arrays.receiver(0, 8)]).measured)
 
 
 @pytest.fixture
@@ -207,6 +210,36 @@ def test_other_lines_are_checked_as_samples_are(path, taken, field, value, words
         read(path)
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"machines": []}, "counters are not those of 0 machines"),
+        ({"switch": [{}, {}]}, "counters are not those of 1 machine"),
+        ({"senders": [{"name": "", "machine": 0}] * 2}, "more programs ended than were asked for"),
+        ({"receivers": [{"name": "", "machine": 1}]}, "a program ran on none of 1 machine"),
+        ({"looks": None}, "measured.looks: Expected `array`, got `null`"),
+        ({"asked": to_builtins(arrays.ASKED) | {"senders": 10**9}},
+         "measured.asked.senders: Expected `int` <= 256"),
+        ({"more": 1}, "measured: Object contains unknown field `more`"),
+    ],
+)  # fmt: skip
+def test_a_corner_turn_that_cannot_have_been_is_an_error(path, changed, words):
+    add(path, TURN)
+    assert read(path).those(records.Turn) == (TURN,)
+    change(path, 2, measured=lines(path)[2]["measured"] | changed)
+    with pytest.raises(RecordError, match=rf"^some\.jsonl line 3: .*{re.escape(words)}"):
+        read(path)
+
+
+def test_a_corner_turn_is_recorded_without_folders_and_when_machines_were_booted():
+    measured = arrays.account([arrays.sender(0, 9)], [arrays.receiver(0, 9, machine=1)]).measured
+    measured.machines = [replace(one, clock="a-boot-id") for one in measured.machines]
+    measured.senders[0].errors = "/home/someone/program: no memory"
+    recorded = records.Turn.of(measured).measured
+    assert [one.clock for one in recorded.machines] == ["0", "0"]
+    assert recorded.senders[0].errors == "program: no memory"
+
+
 # ---- What is there twice ----
 
 
@@ -215,6 +248,7 @@ def test_other_lines_are_checked_as_samples_are(path, taken, field, value, words
     [
         ([of_round(3)] * 2, "lines 3 and 4 of some.jsonl are both sent with .* round 3"),
         ([HEADER, SAMPLE], r"some\.jsonl line 3 is a second header"),
+        ([TURN] * 2, "lines 3 and 4 of some.jsonl are both turn: two runs"),
         ([TIMELINE] * 2, "lines 3 and 4 .* are both timeline with case '5/timeline'"),
         (
             [of_round(1, failure="it failed"), of_round(1), of_round(1)],

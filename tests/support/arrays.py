@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Corner turns of arrays that do not exist."""
 
-import msgspec
+from msgspec.structs import replace
 
 from spead_tutorial.measure.corner_turn import Asked, Ended, Look, Machine, Measured
+from spead_tutorial.measure.records import Recording, Turn
 from spead_tutorial.results.account import Account
+from support.records import HEADER
 
 ASKED = Asked(senders=1, receivers=1, language="c", rate=1, seconds=1, heap_size=1, packet_size=1,
               ttl=1, groups=None, data_network=None)  # fmt: skip
@@ -29,5 +31,11 @@ def account(senders: list[Ended], receivers: list[Ended], **more: object) -> Acc
     named = [Machine(f"host{m}", "", "") for m in range(machines)]
     quiet: list[Look | None] = [Look(0, 0, 0, 0, 0, 0)] * machines
     given = {"looks": quiet} | more
-    asked = msgspec.structs.replace(ASKED, senders=len(senders), receivers=len(receivers))
+    asked = replace(ASKED, senders=max(1, len(senders)), receivers=len(receivers))
     return Account(Measured(asked, named, senders, receivers, **given))  # type: ignore[arg-type]
+
+
+def recorded(found: Account) -> Recording:
+    """The record of an account."""
+    header = replace(HEADER, experiment="array", settings={"drawn_by": "spead-tutorial array"})
+    return Recording.of(header, [Turn.of(found.measured)])
