@@ -5,11 +5,12 @@ import dataclasses
 import operator
 import signal
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self, TypeGuard
 
 from spead_tutorial.ledger import Gap, some
 from spead_tutorial.measure.corner_turn import Ended, Look, Lost, Measured
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.records import RecordError, Recording, Turn
 from spead_tutorial.results.tables import Column, Table
 from spead_tutorial.results.units import size
 
@@ -48,6 +49,16 @@ class Account:
             [_pair(to[j], its[i]) for j, its in enumerate(came)] for i, to in enumerate(sent)
         ]
         self.columns = [list(column) for column in zip(*self.pairs, strict=True)]
+
+    @classmethod
+    def of(cls, recording: Recording) -> Self:
+        """Make that of a record."""
+        for turn in recording.those(Turn):
+            try:
+                return cls(turn.measured)
+            except ProgramError as error:
+                raise RecordError(str(error)) from None
+        raise RecordError(f"the record is of {recording.header.experiment}, not of an array")
 
     @property
     def is_whole(self) -> bool:
@@ -134,9 +145,11 @@ class Account:
     def table(self) -> Table[list[str]]:
         """The matrix; where it is too wide, the pairs that lost most."""
         heads, *rows = self._matrix() if self._has_columns else self._worst()
-        columns = [Column(head, operator.itemgetter(k)) for k, head in enumerate(heads)]
-        first = dataclasses.replace(columns[0], is_words=True, is_cut=True)
-        return Table([first], columns[1:], rows)
+        columns: list[Column[list[str]]] = [
+            Column(head, operator.itemgetter(k), is_words=not k, is_cut=not k)
+            for k, head in enumerate(heads)
+        ]
+        return Table(columns[:1], columns[1:], rows)
 
     @property
     def _has_columns(self) -> bool:
@@ -232,25 +245,41 @@ class Account:
 
     def places(self) -> Iterator[str]:
         """Say of each machine that lost something what counted it."""
-        senders = sum(one.tx_dropped + one.queue_dropped for one in self.measured.looks if one)
+        for _, line, doubt in self._losses():
+            yield f"  {line}"
+            if doubt:
+                yield f"    {doubt}"
+        if lost := self._at_senders:
+            yield f"  before they left their machines: {lost}, in devices and their queues"
+
+    @property
+    def most(self) -> str:
+        """For which machine most was lost, and where."""
+        _, line, _ = max(self._losses(), key=operator.itemgetter(0), default=(0, "", None))
+        return line and f"Most for {line}"
+
+    def _losses(self) -> Iterator[tuple[int, str, str | None]]:
+        """Yield what each machine is missing, in words, too, and what is in doubt of them."""
         for m, machine in enumerate(self.measured.machines):
-            gap, found = self._of_machine(m, senders)
-            if gap.came <= gap.went_on:
-                continue
-            who = ", ".join(str(j) for j in self._receivers_of(m))
-            said = " + ".join(found) or "no counter of ours has any"
-            yield f"  {machine.name} (receiver {who}): {gap.came - gap.went_on} missing = {said}"
-            if gap.difference and found:
-                yield f"    that does not add up: {gap.difference}"
-            if gap.difference and not found:
-                yield "    they cannot be placed: ask the switches on the way"
-        if senders:
-            yield f"  before they left their machines: {senders}, in devices and their queues"
+            gap, found = self._of_machine(m)
+            if (missing := gap.came - gap.went_on) > 0:
+                who = ", ".join(map(str, self._receivers_of(m)))
+                said = " + ".join(found) or "no counter of ours has any"
+                doubt = gap.difference and (
+                    f"that does not add up: {gap.difference}"
+                    if found
+                    else "they cannot be placed: ask the switches on the way"
+                )
+                yield missing, f"{machine.name} (receiver {who}): {missing} missing = {said}", doubt
+
+    @property
+    def _at_senders(self) -> int:
+        return sum(one.tx_dropped + one.queue_dropped for one in self.measured.looks if one)
 
     def _receivers_of(self, machine: int) -> list[int]:
         return [j for j, one in enumerate(self.measured.receivers) if one.machine == machine]
 
-    def _of_machine(self, m: int, at_senders: int) -> tuple[Gap, list[str]]:
+    def _of_machine(self, m: int) -> tuple[Gap, list[str]]:
         """Hold what was sent to a machine against what was read there, and what counters say."""
         columns = [self.columns[j] for j in self._receivers_of(m) if self.columns]
         pairs = [one for column in columns for one in column if one.missing is not None]
@@ -270,7 +299,7 @@ class Account:
             sum(one.sent or 0 for one in pairs),
             sum(one.arrived or 0 for one in pairs),
             exact,
-            exact + at_senders + (merged if self._may_merge(m) else 0),
+            exact + self._at_senders + (merged if self._may_merge(m) else 0),
         )
         return gap, [f"{count} {words}" for count, words in places if count]
 
@@ -314,13 +343,17 @@ def _of(ended: Ended, what: str, n: int) -> list[dict[str, int]]:
             f"{ended.name} did not print a count for each of its {some(n, what[:-1])}: install the"
             " same version on all machines"
         )
-    return [{name: x for name, x in one.items() if isinstance(x, int)} for one in its]
+    return [{name: x for name, x in one.items() if _is_count(x)} for one in its]
 
 
 def number(ended: Ended, name: str) -> int:
     """Return what a program counted; 0 where it does not say it."""
     value = (ended.said or {}).get(name)
-    return value if isinstance(value, int) else 0
+    return value if _is_count(value) else 0
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and 0 <= value < 1 << 63
 
 
 def _rate(ended: Ended) -> str:

@@ -8,9 +8,11 @@ import pytest
 
 from spead_tutorial.measure.corner_turn import Ended, Look, Lost, Machine
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.records import RecordError, Recording
+from spead_tutorial.results import plots
 from spead_tutorial.results.account import Account
-from spead_tutorial.tools.array import command
-from support.arrays import ASKED, account, receiver, sender
+from support.arrays import ASKED, account, receiver, recorded, sender
+from support.records import HEADER, SAMPLE
 
 
 def test_where_everything_arrived_the_matrix_has_sums_and_rates():
@@ -162,14 +164,38 @@ def test_of_many_receivers_the_pairs_that_lost_most_are_listed():
     assert len(list(whole.lines())) == 3
 
 
-def test_the_picture_says_what_came_out_and_which_pairs_lost(tmp_path):
+def test_what_a_program_cannot_have_counted_is_not_known():
+    for count in (-1, 1 << 63, 10**400, "9", None):
+        (one,) = account([sender(0, 9)], [receiver(0, 9)]).measured.receivers
+        one.said = {"senders": [{"packets": count}], "longest_pause_ns": count}
+        found = account([sender(0, 9)], [one])
+        assert found.verdict == "Nothing is known of any pair."
+        assert found.longest_pause_s == 0
+
+
+def test_the_picture_says_what_came_out_and_which_pairs_lost():
     dead = Ended("sender 2", 0, -9)
     senders, receivers = [sender(0, 8, 8), sender(1, 8, 8), dead], [receiver(0, 8, 6, 0)]
     found = account(senders, [*receivers, receiver(1, 8, 8, 0)])
-    command._draw(found, str(tmp_path / "matrix.svg"))
-    svg = (tmp_path / "matrix.svg").read_text()
-    assert f'<title id="picture-title">{found.verdict}</title>' in svg
+    svg = plots.render(plots.matrix(recorded(found)), plots.LIGHT).decode()
+    most = "Most for host0 (receiver 0, 1): 2 missing = no counter of ours has any"
+    assert f'<title id="picture-title">{found.verdict}. {most}</title>' in svg
     assert "sender 1: receiver 0 25 %." in svg
     assert "sender 2: receiver 0 ?, receiver 1 ?." in svg
     assert "sender 0" not in svg
     assert "1 MB/s of each sender for 1 s" in svg
+
+
+def test_a_record_of_something_else_has_no_account():
+    with pytest.raises(RecordError, match="the record is of tour, not of an array"):
+        Account.of(Recording.of(HEADER, [SAMPLE]))
+
+
+def test_of_a_record_with_counts_of_others_or_nothing_to_draw_one_line_says_so():
+    found = account([sender(0, 10)], [receiver(0, 10)])
+    found.measured.senders[0].said = {"destinations": []}
+    with pytest.raises(RecordError, match="sender 0 did not print a count for each"):
+        Account.of(recorded(found))
+    nothing = recorded(account([], [receiver(0, 0)]))
+    with pytest.raises(RecordError, match="there is nothing to draw: nothing was sent"):
+        plots.matrix(nothing)

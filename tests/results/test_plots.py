@@ -11,11 +11,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from msgspec.structs import replace
 from PIL import Image
 
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results import plots
+from support import arrays
 from support.pictures import SVG, check_that_words_can_be_read, draw, drawing, fail
 from support.recordings import IN_CPP, OF_SAMPLES, PICTURES, make_ladder, make_sample
 from support.records import HEADER, SAMPLE
@@ -163,6 +165,15 @@ def test_words_and_lines_stand_out_from_the_background(theme):
         assert contrast(colour, theme.background) >= 4.5
     for colour in theme.colours.values():
         assert contrast(colour, theme.background) >= 3
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_a_number_differs_from_its_square_however_much_is_lost(theme):
+    lost = [arrays.sender(0, *[1000] * 11)], [arrays.receiver(j, 1000 - 100 * j) for j in range(11)]
+    axis = draw(plots.matrix, arrays.recorded(arrays.account(*lost)), theme).figure.axes[0]
+    squares = axis.collections[0].to_rgba(axis.collections[0].get_array()).reshape(-1, 4)
+    for square, text in zip(squares, axis.texts, strict=True):
+        assert contrast(to_hex(square), text.get_color()) >= 3.9
 
 
 # How people see who lack one kind of cones: from linear RGB (Machado and others, 2009).

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -22,6 +23,8 @@ import pytest
 from spead_tutorial.chapters.catalogue import ARRAY
 from spead_tutorial.lab.counters import protocols
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.records import read
+from spead_tutorial.results.account import Account
 from support.arrays import ASKED
 from support.labs import needs_lab
 from support.processes import python_for_anyone
@@ -65,6 +68,7 @@ def test_of_what_a_program_prints_the_end_is_kept_and_no_json_but_an_object(monk
         (["--scheduler", "tcp://x:1", "--local", "2"], "are for a lab, without --scheduler"),
         (["--workers", "2"], "are for a cluster, with --scheduler"),
         (["--plot", "no-such/matrix.svg"], "there is no such folder"),
+        (["--record", "no-such/array.jsonl"], "--record no-such/array.jsonl: there is no such"),
         (["--slow", "4", "1"], "there is no machine 4"),
         (["--lose", "one", "1"], "it must be a whole number from 0 to 255, not 'one'"),
     ],
@@ -94,7 +98,7 @@ def test_without_dask_one_line_says_what_to_install(here, monkeypatch):
 
 def test_without_matplotlib_one_line_says_so_before_anything_is_sent(here, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = here("array", "--plot", "matrix.svg")
+    done = here("array", "--plot", "matrix")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith("needs matplotlib: pip install 'spead-tutorial[lab]'\n")
 
@@ -160,21 +164,31 @@ def test_every_packet_of_every_pair_arrives_in_a_lab(here):
 
 
 @needs_lab
-def test_what_links_lose_is_placed_exactly(here):
+def test_what_links_lose_is_placed_exactly_and_kept(here, tmp_path, monkeypatch):
     lose = ["--lose", "1", "0.05"]
     try:
         ctypes.CDLL("libnftables.so.1")
     except OSError:
         lose = []
-    done = here("array", *SMALL, "--seconds", "2", "--slow", "0", "1", *lose, "--unicast")
+    given = ["--seconds", "2", "--slow", "0", "1", *lose, "--unicast"]
+    monkeypatch.chdir(tmp_path)
+    done = here("array", *SMALL, *given, "--record", "array.jsonl", "--plot", "array.svg", "--json")
     assert done.returncode == 1
+    kept = read("array.jsonl")
+    account = Account.of(kept)
+    assert json.loads(done.stdout)["pairs"] == account.as_dict()["pairs"]
+    assert kept.header.lab == {"kind": "veth", "mtu": 9216}
+    typed = shlex.split(kept.header.settings["drawn_by"])
+    assert sorted(typed) == sorted(["spead-tutorial", "array", *SMALL, *given])
+    assert account.verdict.removesuffix(".") in Path("array.svg").read_text()
+    said = "\n".join(account.lines())
     causes = ["whose port to it was full", *(["as was asked for"] if lose else [])]
     for machine, cause in enumerate(causes):
         pattern = rf"receiver {machine}\): (\d+) missing = (\d+) by the switch, {cause}"
-        placed = re.search(pattern, done.stdout)
+        placed = re.search(pattern, said)
         assert placed
         assert placed[1] == placed[2]
-    assert "add up" not in done.stdout
+    assert "add up" not in said
 
 
 @needs_lab

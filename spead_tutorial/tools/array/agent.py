@@ -133,8 +133,9 @@ async def describe(network: str | None) -> Machine:
     worker.plugins.setdefault(_PLUGIN, Programs())
     host, name = worker.address.rpartition(":")[0].rpartition("/")[2], str(worker.name)
     wanted = ipaddress.IPv4Network(network or host)
+    clock, states = _BOOT.read_text().strip(), psutil.net_if_stats()
     cards = [
-        Machine(name, one.address, device, clock=_BOOT.read_text().strip())
+        Machine(name, one.address, device, clock, states[device].mtu)
         for device, addresses in psutil.net_if_addrs().items()
         for one in addresses
         if one.family == socket.AF_INET and ipaddress.IPv4Address(one.address) in wanted

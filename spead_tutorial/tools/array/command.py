@@ -4,15 +4,19 @@
 import contextlib
 import ipaddress
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from msgspec import to_builtins
+import msgspec
+from click.core import ParameterSource
 
 from spead_tutorial.ledger import some
-from spead_tutorial.measure.corner_turn import Asked
+from spead_tutorial.measure.corner_turn import MOST, Asked
+from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.programs import ProgramError
+from spead_tutorial.measure.records import Recording, Turn, Writer
 from spead_tutorial.results import plots
 from spead_tutorial.results.account import Account
 from spead_tutorial.results.tables import plain
@@ -22,8 +26,9 @@ from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, Number, Wh
 if TYPE_CHECKING:
     from spead_tutorial.tools.array import local
 
-_MOST = 256  # machines, and programs of each kind
-_MACHINE = Whole(0, _MOST - 1)
+_MACHINE = Whole(0, MOST - 1)
+_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
+_FILES = ("plot", "record")  # that it leaves
 
 
 def _network(context: click.Context, option: click.Parameter, word: str | None) -> str | None:
@@ -34,9 +39,9 @@ def _network(context: click.Context, option: click.Parameter, word: str | None) 
 
 
 @click.command()
-@click.option("--senders", type=Whole(1, _MOST), default=4, show_default=True, metavar="COUNT")
-@click.option("--receivers", type=Whole(1, _MOST), default=4, show_default=True, metavar="COUNT")
-@click.option("--local", type=Whole(1, _MOST), metavar="COUNT",
+@click.option("--senders", type=Whole(1, MOST), default=4, show_default=True, metavar="COUNT")
+@click.option("--receivers", type=Whole(1, MOST), default=4, show_default=True, metavar="COUNT")
+@click.option("--local", type=Whole(1, MOST), metavar="COUNT",
               help="Make a lab with so many machines: 4 by default.")  # fmt: skip
 @click.option("--scheduler", envvar="DASK_SCHEDULER_ADDRESS", metavar="ADDRESS",
               help="Use the workers of a scheduler of Dask's.")  # fmt: skip
@@ -71,8 +76,9 @@ def _network(context: click.Context, option: click.Parameter, word: str | None) 
               metavar="MACHINE SHARE",
               help="In the lab: lose a share of the packets for a machine.")  # fmt: skip
 @click.option("--allow-real-network", is_flag=True, help="Let packets leave the lab.")
-@click.option("--plot", type=click.Path(dir_okay=False, writable=True), metavar="FILE",
-              help="Draw the matrix, as an SVG.")  # fmt: skip
+@click.option("--plot", type=_FILE, metavar="FILE", help="Draw the matrix, as an SVG.")
+@click.option("--record", type=_FILE, metavar="FILE",
+              help="Write what was measured, as `python -m bench status` reads it.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with everything.")
 def array(**given: Any) -> int:
     """Send from every sender to every receiver, and account for every packet of every pair.
@@ -99,24 +105,49 @@ def array(**given: Any) -> int:
              "ttl", "port", "data_network", "allow_real_network"}  # fmt: skip
     asked = Asked(**{name: given[name] for name in names}, groups=groups)
     with _machines(given) as measure:
+        about = header("array", {}, {"drawn_by": _typed()})
         found, measured = search(measure, asked) if given["search"] else (None, measure(asked))
     account = Account(measured)
     if given["as_json"]:
-        more = {"search": found.as_dict()} if found else {}
-        click.echo(json.dumps(account.as_dict() | more | {"measured": to_builtins(measured)}))
+        more: dict[str, object] = {"search": found.as_dict()} if found else {}
+        click.echo(
+            json.dumps(account.as_dict() | more | {"measured": msgspec.to_builtins(measured)})
+        )
     else:
         for line in (*([found.answer, ""] if found else []), *account.lines()):
             click.echo(plain(line))
-    if given["plot"]:
-        _draw(account, given["plot"])
+    mtu = min((one.mtu for one in measured.machines if one.mtu), default=None)
+    lab = {"kind": "veth" if measured.switch else "network", "mtu": mtu}
+    recording = Recording.of(msgspec.structs.replace(about, lab=lab), [Turn.of(measured)])
+    _write(given, recording)
     return _status(account)
 
 
-def _draw(account: Account, path: str) -> None:
-    if not account.pairs:
-        raise ProgramError("there is nothing to draw: nothing was sent")
-    picture = plots.matrix(account.shares, account.verdict, account.about)
-    Path(path).write_bytes(plots.render(picture, plots.LIGHT))
+def _write(given: dict[str, Any], recording: Recording) -> None:
+    """Write the files that were asked for."""
+    if given["record"]:
+        with Writer(given["record"], recording.header) as writer:
+            for one in recording.taken:
+                writer.add(one)
+    if given["plot"]:
+        given["plot"].write_bytes(plots.render(plots.matrix(recording), plots.LIGHT))
+
+
+def _typed() -> str:
+    """Return the command that was typed, without the files that it leaves."""
+    context = click.get_current_context()
+    words = ["spead-tutorial", "array"]
+    for option in context.command.params:
+        value, typed = context.params[option.name], context.get_parameter_source(option.name)
+        if typed is ParameterSource.DEFAULT or option.name in (*_FILES, "as_json"):
+            continue
+        for one in value if option.multiple else [value]:
+            each = () if one is True else one if isinstance(one, tuple) else (one,)
+            words += [
+                option.opts[0],
+                *(f"{x:.12g}" if isinstance(x, float) else str(x) for x in each),
+            ]
+    return shlex.join(words)
 
 
 def _check(given: dict[str, Any], groups: str | None) -> None:
@@ -124,8 +155,9 @@ def _check(given: dict[str, Any], groups: str | None) -> None:
         raise click.UsageError("--local, --slow and --lose are for a lab, without --scheduler")
     if not given["scheduler"] and (given["workers"] or given["data_network"]):
         raise click.UsageError("--workers and --data-network are for a cluster, with --scheduler")
-    if given["plot"] and not Path(given["plot"]).parent.is_dir():
-        raise click.UsageError(f"--plot {given['plot']}: there is no such folder")
+    for name in _FILES:
+        if given[name] and not given[name].parent.is_dir():
+            raise click.UsageError(f"--{name} {given[name]}: there is no such folder")
     for machine, _ in (*given["slow"], *given["lose"]):
         if machine >= (given["local"] or 4):
             raise click.UsageError(f"there is no machine {machine}: they are counted from 0")
