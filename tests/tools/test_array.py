@@ -96,9 +96,10 @@ def test_without_dask_one_line_says_what_to_install(here, monkeypatch):
     assert done.stderr.count("\n") == 1
 
 
-def test_without_matplotlib_one_line_says_so_before_anything_is_sent(here, monkeypatch):
+@pytest.mark.parametrize("option", ["--plot", "--page"])
+def test_without_matplotlib_one_line_says_so_before_anything_is_sent(here, monkeypatch, option):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = here("array", "--plot", "matrix")
+    done = here("array", option, "matrix")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.endswith("needs matplotlib: pip install 'spead-tutorial[lab]'\n")
 
@@ -172,7 +173,8 @@ def test_what_links_lose_is_placed_exactly_and_kept(here, tmp_path, monkeypatch)
         lose = []
     given = ["--seconds", "2", "--slow", "0", "1", *lose, "--unicast"]
     monkeypatch.chdir(tmp_path)
-    done = here("array", *SMALL, *given, "--record", "array.jsonl", "--plot", "array.svg", "--json")
+    done = here("array", *SMALL, *given, "--record", "array.jsonl", "--page", "array.html",
+                "--plot", "array.svg", "--json")  # fmt: skip
     assert done.returncode == 1
     kept = read("array.jsonl")
     account = Account.of(kept)
@@ -180,7 +182,8 @@ def test_what_links_lose_is_placed_exactly_and_kept(here, tmp_path, monkeypatch)
     assert kept.header.lab == {"kind": "veth", "mtu": 9216}
     typed = shlex.split(kept.header.settings["drawn_by"])
     assert sorted(typed) == sorted(["spead-tutorial", "array", *SMALL, *given])
-    assert account.verdict.removesuffix(".") in Path("array.svg").read_text()
+    for name in ("array.html", "array.svg"):
+        assert account.verdict.removesuffix(".") in Path(name).read_text()
     said = "\n".join(account.lines())
     causes = ["whose port to it was full", *(["as was asked for"] if lose else [])]
     for machine, cause in enumerate(causes):

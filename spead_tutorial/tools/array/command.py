@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _MACHINE = Whole(0, MOST - 1)
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
-_FILES = ("plot", "record")  # that it leaves
+_FILES = ("page", "plot", "record")  # that it leaves
 
 
 def _network(context: click.Context, option: click.Parameter, word: str | None) -> str | None:
@@ -76,6 +76,8 @@ def _network(context: click.Context, option: click.Parameter, word: str | None) 
               metavar="MACHINE SHARE",
               help="In the lab: lose a share of the packets for a machine.")  # fmt: skip
 @click.option("--allow-real-network", is_flag=True, help="Let packets leave the lab.")
+@click.option("--page", type=_FILE, metavar="FILE",
+              help="Write a page with all of it, to look at and to pass on.")  # fmt: skip
 @click.option("--plot", type=_FILE, metavar="FILE", help="Draw the matrix, as an SVG.")
 @click.option("--record", type=_FILE, metavar="FILE",
               help="Write what was measured, as `python -m bench status` reads it.")  # fmt: skip
@@ -97,6 +99,7 @@ def array(**given: Any) -> int:
     Example: spead-tutorial array
     Example: spead-tutorial array --search --senders 2 --receivers 2 --rate 5 --slow 1 20
     Example: spead-tutorial array --local 3 --senders 2 --receivers 3 --slow 1 4
+    Example: spead-tutorial array --lose 0 0.01 --page array.html
     Example: spead-tutorial array --scheduler tcp://10.0.0.1:8786 --allow-real-network
     """
     groups = None if given["unicast"] else given["groups"]
@@ -119,16 +122,20 @@ def array(**given: Any) -> int:
     mtu = min((one.mtu for one in measured.machines if one.mtu), default=None)
     lab = {"kind": "veth" if measured.switch else "network", "mtu": mtu}
     recording = Recording.of(msgspec.structs.replace(about, lab=lab), [Turn.of(measured)])
-    _write(given, recording)
+    _write(given, recording, found.answer if found else "")
     return _status(account)
 
 
-def _write(given: dict[str, Any], recording: Recording) -> None:
+def _write(given: dict[str, Any], recording: Recording, answer: str) -> None:
     """Write the files that were asked for."""
     if given["record"]:
         with Writer(given["record"], recording.header) as writer:
             for one in recording.taken:
                 writer.add(one)
+    if given["page"]:
+        from spead_tutorial.tools.array.page import page  # no other command should wait for it
+
+        given["page"].write_text(page(recording, answer), encoding="utf-8")
     if given["plot"]:
         given["plot"].write_bytes(plots.render(plots.matrix(recording), plots.LIGHT))
 
@@ -174,7 +181,7 @@ def _check(given: dict[str, Any], groups: str | None) -> None:
 def _machines(given: dict[str, Any]) -> "contextlib.AbstractContextManager[local.Measure]":
     """Return what lends that which measures, in a lab or on workers."""
     try:
-        if given["plot"]:
+        if given["plot"] or given["page"]:
             plots.require()  # before anything is measured
         from spead_tutorial.tools.array import local
     except plots.MissingError as error:
