@@ -7,9 +7,10 @@ from statistics import median
 from bench.sweeps import find_sweep
 from spead_tutorial.measure import search
 from spead_tutorial.measure.analysis import ROUNDS_FOR_A_CLAIM, Row, rates_by_round, rows
-from spead_tutorial.measure.records import Recording, Sample, Sent, Series
+from spead_tutorial.measure.records import Recording, Sample, Sent, Series, Turn
 from spead_tutorial.measure.stats import Estimate, spread
-from spead_tutorial.results.tables import Column, Table, estimate
+from spead_tutorial.results.account import Account
+from spead_tutorial.results.tables import Column, Table, estimate, plain
 from spead_tutorial.results.units import size
 
 #: An interval wider than this share of its median is noise.
@@ -60,6 +61,8 @@ def tables(recording: Recording) -> str:
         cases = ()
     observers = dict.fromkeys(case.observer for case in cases)
     own = [observer.table(recording) for observer in observers]
+    if recording.those(Turn):
+        own.append("\n".join(map(plain, Account.of(recording).lines())))
     samples = [table(recording)] if recording.samples or not any(own) else []
     return "\n\n".join([*samples, *filter(None, own)])
 

@@ -35,7 +35,7 @@ from spead_tutorial.measure.records import (
     locked,
     read,
 )
-from support import ROOT
+from support import ROOT, arrays
 from support.bench import PATIENCE_S, bench, fails, keys, made, recording, start, succeeds, write
 from support.labs import needs_lab
 from support.records import HEADER, make_spacing
@@ -324,6 +324,17 @@ def test_what_a_strangers_record_says_is_no_more_than_letters_to_a_terminal(tmp_
     said = done.stdout + done.stderr
     assert "red" in said
     assert "\x1b" not in said
+
+
+def test_of_an_arrays_record_the_account_is_shown_and_what_is_wrong_is_one_line(tmp_path):
+    found = arrays.account([arrays.sender(0, 9)], [arrays.receiver(0, 8)])
+    path = write(tmp_path / "array.jsonl", arrays.recorded(found))
+    assert "\n".join(found.lines()) in succeeds("status", path)
+    path.write_text(path.read_text().replace('"machine": 0', '"machine": 9'))
+    said = "array.jsonl line 2: a program ran on none of 1 machine"
+    assert said in fails("status", path)
+    drawn = bench("plot", "-i", tmp_path, "-o", tmp_path)
+    assert (drawn.returncode, drawn.stderr) == (1, f"tut-19-array.svg: {said}\n")
 
 
 def taken(lab: Lab, case: Case) -> Sample:
