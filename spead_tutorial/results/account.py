@@ -169,7 +169,7 @@ class Account:
         yield ["received", *came, "", ""]
         rates = list(map(_rate, self.measured.receivers))
         if any(one != "?" for one in rates):  # a short run has no more than one chunk to time
-            yield ["", *rates, "", ""]
+            yield ["rate", *rates, "", ""]
 
     @property
     def _lossy(self) -> list[tuple[int, int, int]]:

@@ -29,7 +29,7 @@ def test_where_everything_arrived_the_matrix_has_sums_and_rates():
         "sender 1           0           0    0  40, 5000 MB/s",
         "all                0           0    0",
         "received          30          30",
-        "           3000 MB/s   3000 MB/s",
+        "rate       3000 MB/s   3000 MB/s",
         "",
         "From its start, a receiver took up to 0.50 s to join.",
     ]
