@@ -10,6 +10,7 @@
                             comments on them, or on those of a sample that are called alike
     record-line:: tut-8 sent 4      the first line of that kind in a committed record, laid out;
                             with a number, lists are cut after so many elements
+    {record-account} array  what a committed record of an array says, as its command printed it
 
 The examples in the help of the commands are set as code.
 """
@@ -31,7 +32,8 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from spead_tutorial.chapters.catalogue import ARRAY, CHAPTERS, RECEIVERS
-from spead_tutorial.measure.records import Sample
+from spead_tutorial.measure.records import Sample, read
+from spead_tutorial.results.account import Account
 from spead_tutorial.tools.why.stacks import KINDS as KINDS_OF_TIME
 
 _UNITS = {"_ns": "ns", "_bytes": "bytes", "heap_size": "bytes", "packet_size": "bytes"}
@@ -178,6 +180,20 @@ class RecordLine(SphinxDirective):
         return [nodes.literal_block(text, text, language="none", classes=["record"])]
 
 
+class RecordAccount(SphinxDirective):
+    """The account of an array's committed record, below the command that it is of."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        path = ROOT / "bench" / "results" / f"{self.arguments[0]}.jsonl"
+        self.env.note_dependency(str(path))
+        recording = read(path)
+        lines = Account.of(recording).lines()
+        text = "\n".join([f"$ .venv/bin/{recording.header.settings['drawn_by']}", *lines])
+        return [nodes.literal_block(text, text, language="console")]
+
+
 def shown(line: dict[str, Any], most: int | None) -> str:
     """Return a line to be read: short lists in one line, of longer ones their beginning."""
     text = json.dumps(_cut(line, most), indent=2, ensure_ascii=False)
@@ -224,6 +240,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     KINDS.update({"chapters": chapters, "fields": fields, "findings": findings})
     KINDS["make-targets"] = make_targets
     app.add_directive("made-table", MadeTable)
+    app.add_directive("record-account", RecordAccount)
     app.add_directive("record-line", RecordLine)
     app.connect("sphinx-click-process-description", set_examples)
     app.connect("sphinx-click-process-options", set_defaults)

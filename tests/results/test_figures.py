@@ -158,7 +158,7 @@ def test_the_committed_pictures_are_those_that_the_committed_records_give(tmp_pa
 
 
 #: Records of something else than rates.
-OTHERS = ("both-ends", "flat-memory", "latency", "rate", "spacing")
+OTHERS = ("array", "both-ends", "flat-memory", "latency", "rate", "spacing")
 
 
 def test_every_reference_record_has_nine_rounds_of_samples_without_a_failure():

@@ -17,10 +17,11 @@ from spead_tutorial.results.plots.picture import Line, Picture
 from spead_tutorial.results.plots.render import drawn
 from support.recordings import PICTURES
 
-#: Committed pictures of single runs, and of the means of what became of packets: without points.
+#: Committed pictures of single runs, and of what became of packets: without points.
 WITHOUT_POINTS = {
     "tut-5-send-pipeline-timeline",
     "tut-7-recv-power-lost",
+    "tut-19-array",
 }
 SVG = "{http://www.w3.org/2000/svg}"
 _TYPED = str.maketrans("\N{MULTIPLICATION SIGN}\N{NO-BREAK SPACE}\N{THIN SPACE}", "x  ")
