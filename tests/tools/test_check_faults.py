@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from spead_tutorial.check.trying import Wanted, first_fault
+from spead_tutorial.check.packets import Wanted, first_fault
 from support.ref_encode import Descriptor, Inline, Value, encode_heap, packet
 
 WANTED = Wanted(heaps=2, heap_size=200, packet_size=152, random=False)
