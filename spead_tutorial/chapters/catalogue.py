@@ -382,7 +382,7 @@ class SenderExercise(Exercise):
 
     @property
     def chapter(self) -> Chapter:
-        return find_chapter(self.program)
+        return find_sender(self.program)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -415,6 +415,7 @@ EXERCISES = (
     SenderExercise("tut_14_send_many_streams", 8192),
     SenderExercise("tut_15_send_zero_copy", 4096, has_ceiling=False),
     SenderExercise("tut_16_send_equal_packets", 4096, 16384, has_ceiling=False),
+    SenderExercise("tut_19_send_corner_turn", 512, is_limited=True),
 )
 
 #: Those of the chapters that receive, in their order.

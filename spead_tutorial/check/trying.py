@@ -10,15 +10,25 @@ import re
 import shlex
 import shutil
 import socket
+import struct
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from spead_tutorial.chapters.catalogue import Chapter, SenderExercise
-from spead_tutorial.check.packets import Wanted, first_fault
-from spead_tutorial.lab import Lab
+from spead_tutorial.check.packets import (
+    RATE,
+    RECEIVERS,
+    SENDER,
+    SENDERS,
+    Arrived,
+    Wanted,
+    array_fault,
+    first_fault,
+)
+from spead_tutorial.lab import PORT, Lab
 from spead_tutorial.measure.baselines import started
 from spead_tutorial.measure.programs import Done, Launch, ProgramError, ProgramOptions, finish
 
@@ -29,6 +39,10 @@ _ATTEMPTS = 5
 _LOOK_S = 0.1
 _BUFFER, _LARGEST = 1 << 22, 1 << 16
 _MOST_PACKETS = 20000  # which are kept, of a sender that never ends: more than are wanted of any
+
+#: What a packet is marked with, which the socket module does not know: its destination, its time.
+_TO, _AT = (socket.IPPROTO_IP, 8), (socket.SOL_SOCKET, 35)
+_MARKS = 256  # bytes of them, at most
 
 #: What programs are told, of what they take: more heaps than there are in flight, no whole number
 #: of batches, and more than a sample has values; few where they have their usual size.
@@ -87,7 +101,11 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
 def started_as(program: Path, chapter: Chapter, options: ProgramOptions) -> Launch:
     """Return how a program of anyone's is started, with what the chapter's are told."""
     interpreter = [sys.executable] if program.suffix == ".py" else []
-    return started([*interpreter, str(program)], options.arguments(chapter))
+    arguments = options.arguments(chapter)
+    if "a" in chapter.accepted:
+        arguments += [f"--sender={SENDER}", f"--senders={SENDERS}", f"--rate={RATE}"]
+        arguments += [f"{host}:{PORT}" for host in RECEIVERS]
+    return started([*interpreter, str(program)], arguments)
 
 
 def fault(exercise: SenderExercise, program: Path) -> str | None:
@@ -101,22 +119,25 @@ def fault(exercise: SenderExercise, program: Path) -> str | None:
         exercise.is_random,
     )
     with Lab("loopback", receiver=True) as lab:
-        v6 = lab.address6 is not None
+        of_array = "a" in chapter.accepted
+        v6 = lab.address6 is not None and not of_array
         make_socket = functools.partial(lab.socket, socket.AF_INET6 if v6 else socket.AF_INET)
-        any_address = "::" if v6 else "0.0.0.0", lab.port
+        any_address = "::" if v6 else "0.0.0.0", lab.port + of_array * SENDER
         for _ in range(_ATTEMPTS):
-            destination = (lab.address, lab.port) if chapter.takes_destination else None
+            destination = (lab.address, lab.port) if "d" in chapter.accepted else None
             argv = started_as(program, chapter, options)(destination)
             before = lab.receiver.arrivals()
             # Chapter 2's goes to an address of loopback, of which localhost may be another.
-            anywhere, rate = collecting(make_socket, any_address), lab.limited(_BITS_PER_S)
-            with anywhere as datagrams, rate:
+            anywhere = collecting(make_socket, any_address, marked=of_array)
+            with anywhere as arrived, lab.limited(_BITS_PER_S):
                 done = finish(lab.run, program.stem, argv, _LIMIT_S)
             dropped = (lab.receiver.arrivals() - before).no_room
             if done.status != 0:
                 return with_line(done, str(program))
             if not dropped:
-                return first_fault(datagrams, wanted)
+                if of_array:
+                    return array_fault(arrived, wanted)
+                return first_fault((one.datagram for one in arrived), wanted)
     return (
         f"the receiver had no room for {dropped} packets, {_ATTEMPTS} times: this machine is"
         " busy, try again"
@@ -137,28 +158,40 @@ def _options(chapter: Chapter) -> ProgramOptions:
 
 @contextlib.contextmanager
 def collecting(
-    make_socket: Callable[..., socket.socket], address: tuple[str, int]
-) -> Iterator[list[bytes]]:
+    make_socket: Callable[..., socket.socket], address: tuple[str, int], *, marked: bool
+) -> Iterator[list[Arrived]]:
     """Take all that is sent to an address meanwhile; yield the list that all goes into."""
-    datagrams: list[bytes] = []
+    arrived: list[Arrived] = []
     with make_socket() as receiver, make_socket() as last:
         receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _BUFFER)
+        if marked:
+            receiver.setsockopt(*_TO, 1)
+            receiver.setsockopt(*_AT, 1)
         receiver.bind(address)
         here = "::1" if receiver.family == socket.AF_INET6 else "127.0.0.1"
 
         def receive() -> None:
-            while datagram := receiver.recv(_LARGEST):
-                if len(datagrams) < _MOST_PACKETS:
-                    datagrams.append(datagram)
+            while (came := receiver.recvmsg(_LARGEST, _MARKS))[0]:
+                if len(arrived) < _MOST_PACKETS:
+                    arrived.append(_arrived(came[0], came[1]))
 
         thread = threading.Thread(target=receive, daemon=True)
         thread.start()
         try:
-            yield datagrams
+            yield arrived
         finally:
             while thread.is_alive():  # there may be no room for the first that says it is over
                 last.sendto(b"", (here, address[1]))
                 thread.join(_LOOK_S)
+
+
+def _arrived(datagram: bytes, marks: Iterable[tuple[int, int, bytes]]) -> Arrived:
+    found = {(level, kind): data for level, kind, data in marks}
+    to, at = (found.get(mark) for mark in (_TO, _AT))
+    if to is None or at is None:
+        return Arrived(datagram)
+    seconds, ns = struct.unpack("@ll", at)
+    return Arrived(datagram, socket.inet_ntoa(to[-4:]), seconds * 10**9 + ns)
 
 
 def with_line(done: Done, file: str) -> str:

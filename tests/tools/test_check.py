@@ -81,6 +81,24 @@ def test_a_sender_that_never_ends_is_ended(tmp_path, check, monkeypatch):
     check_refused(done, 1, "my_sender: it did not end within 1 s\n")
 
 
+IN_TURN = "packets 4 to 6 of all: expected one to each receiver, found 127.0.0."
+
+
+@needs_lab
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("GroupMode.ROUND_ROBIN)", "GroupMode.SERIAL)", IN_TURN),
+        ("substream_index=j", "substream_index=0", "receiver 0: heap 2"),
+        ("options.rate * 1e6", "0", "the rate of all packets together: expected 10 MB/s, found "),
+    ],
+)
+def test_of_a_sender_to_several_receivers_turns_and_rate_are_looked_at(tmp_path, old, new, words):
+    nineteen = find_exercise(19)
+    program = sender(tmp_path, old, new, solution(nineteen))
+    assert (trying.fault(nineteen, program) or "").startswith(words)
+
+
 # ---- In C ----
 
 

@@ -5,7 +5,7 @@ import dataclasses
 
 import pytest
 
-from spead_tutorial.check.packets import Wanted, first_fault
+from spead_tutorial.check.packets import Arrived, Wanted, array_fault, first_fault
 from support.ref_encode import Descriptor, Inline, Value, encode_heap, packet
 
 WANTED = Wanted(heaps=2, heap_size=200, packet_size=152, random=False)
@@ -80,3 +80,46 @@ def test_random_samples_have_to_be_in_their_range_and_not_all_the_same():
     random = dataclasses.replace(WANTED, random=True)
     words = "expected a random number from -100 to 99, and not always the same, found 0"
     assert (first_fault(heap(0), random) or "").endswith(words)
+
+
+# ---- To several receivers ----
+
+
+def to_all(*, first: int = 2, both: int | None = None, ns: int = 1 << 20) -> list[Arrived]:
+    """What the second of four senders sends to three receivers, a packet to each in turn."""
+    found = []
+    for j in range(3):
+        values = [Inline(0x1600, 0), Value(0x3300, bytes([1 + j] * 200), False)]
+        heaps = [DESCRIPTORS, values, [Inline(6, 2)]]
+        if both is not None:
+            heaps[both] = [*DESCRIPTORS, *values]
+        packets = [
+            one for i, items in enumerate(heaps) for one in encode_heap(items, first + 4 * i, 152)
+        ]
+        found.append([(one, f"127.0.0.{2 + j}") for one in packets])
+    every = [one for some in zip(*found, strict=True) for one in some]
+    return [Arrived(one, to, i * ns) for i, (one, to) in enumerate(every)]
+
+
+ONE_HEAP = dataclasses.replace(WANTED, heaps=1)
+
+
+@pytest.mark.parametrize(
+    ("arrived", "words"),
+    [
+        (to_all(), None),
+        (to_all(first=3), "receiver 0: heap 3: expected a count such as 2 or 6, found one of"),
+        (to_all(both=0), "receiver 0: heap 2: expected descriptors and nothing else, found a "),
+        (to_all(both=1), "receiver 0: heap 6: expected the samples and nothing else, found"),
+        (to_all(ns=1000), "the rate of all packets together: expected 10 MB/s, found 1"),
+        (to_all()[1:], "receiver 0: heap 2, packet 1: expected byte 0 of its payload, found"),
+        ([], "receiver 0: heap 2 is missing: expected 2 heaps, found 0"),
+        (
+            sorted(to_all(), key=lambda one: one.to),
+            "packets 1 to 3 of all: expected one to each receiver, found 127.0.0.2, 127.0.0.2",
+        ),
+    ],
+)
+def test_a_fault_of_what_came_to_several_receivers_is_named(arrived, words):
+    found = array_fault(arrived, ONE_HEAP)
+    assert found == words or (found or "").startswith(words)
