@@ -303,6 +303,9 @@ class Received(Sample, frozen=True, kw_only=True):
     #: Where heaps are sent one by one: the median time from a heap's last packet until its result
     #: is there.
     lateness_ns: int | None = None
+    #: Where one of several senders is slow: its heaps. All else is the other senders'.
+    slow_heaps: Count | None = None
+    slow_received_heaps: Count | None = None  #: Those of them of which all came.
     #: Of both ends in a run of minutes: the sender's CPU time.
     sender_cpu_ns: Count | None = None
     #: How much memory the end that grew more has added since the first fifth of the run.
