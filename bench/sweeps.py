@@ -14,6 +14,7 @@ from bench.both_ends import BOTH_ENDS
 from bench.lateness import LATENESS
 from bench.losing import LOSING
 from bench.memory import FLAT_MEMORY
+from bench.one_slow import ONE_SLOW
 from bench.peers import PEER_FROM_SOURCE, PEERS
 from bench.receivers import (
     ALL_CORES,
@@ -664,6 +665,17 @@ SWEEPS = (
             variant=[joined(TURNS, ALL_CORES)],
         ),
         observer=RECEIVING,
+    ),
+    _sweep(  # with groups that wait for the slow one, and with others
+        "tut-19",
+        "what comes of an array's senders while one is slow",
+        _cross(
+            _ours(catalogue.ARRAY[1].name),
+            heap_size=[64 * KIB],
+            variant=("", "lossy"),
+            heaps=[4480],
+        ),
+        observer=ONE_SLOW,
     ),
     _sweep(
         "latency",
