@@ -54,7 +54,10 @@ nitpick_ignore_regex = [
     ("c:identifier", r"u?int\d+_t|size_t|iovec"),
     # What is of C in declarations of C++ is on the pages of C; and all of it is in spt.
     ("cpp:identifier", r"spt|spt_\w+|SPT_\w+|iovec"),
-    ("py:class", r"spead_tutorial\.(measure\.case|results\.plots\.(sweep|picture))\.\w+"),
+    (
+        "py:class",
+        r"spead_tutorial\.(measure\.(case|corner_turn)|results\.plots\.(sweep|picture))\.\w+",
+    ),
     ("py:class", r"spead_tutorial\.measure\.records\._Kind"),
     (
         "py:class",
