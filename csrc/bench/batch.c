@@ -6,12 +6,15 @@
 #include "../chapters/report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 
 enum {
     FIRST_HEADER = 56, /* what the chapters' packets have: 8 bytes, 4 items, 2 more in the first */
     OTHER_HEADER = 40,
+    HEADER_ROOM = 64, /* so that none is in two pages, which would be two fragments */
     PAGE = 4096,
     MAX_FRAGMENTS = 17, /* of a zero-copy message: MAX_SKB_FRAGS, in pages */
 };
@@ -63,7 +66,7 @@ void lay_out(const struct settings *s, struct batch *b, size_t n)
     for (size_t offset = 0; offset < n * s->heap_size;) {
         size_t header_size = offset % s->heap_size == 0 ? FIRST_HEADER : OTHER_HEADER;
         pieces[0] = (struct iovec){header, header_size};
-        header += header_size;
+        header += HEADER_ROOM;
         size_t payload =
             smaller(s->packet_size - header_size, s->heap_size - offset % s->heap_size);
         size_t n_pieces = 1 + divide(s, b->memory + offset, payload, pieces + 1);
@@ -114,7 +117,10 @@ void batch_init(const struct settings *s, struct batch *b, size_t n)
     size_t n_packets = n * ((s->heap_size + payload - 1) / payload);
     allocate_samples(s, b, n * s->heap_size);
     b->pieces = alloc_zeros((1 + s->pieces) * n_packets * sizeof(*b->pieces));
-    b->headers = alloc_zeros(n_packets * FIRST_HEADER);
+    b->headers = aligned_alloc(HEADER_ROOM, n_packets * HEADER_ROOM);
+    if (b->headers == NULL)
+        fail("no memory");
+    memset(b->headers, 0, n_packets * HEADER_ROOM);
     b->messages = alloc_zeros(n_packets * sizeof(*b->messages));
     b->controls = alloc_zeros(n_packets * sizeof(*b->controls));
     lay_out(s, b, n);
