@@ -74,7 +74,7 @@ def sends(tid: int, name: str = "", **more: Any) -> Call:
 
 
 AS_IS = loop("", 2.0)
-MENDED = [kind for kind in KINDS if kind not in ("no-core", "waits-for-packets")]
+MENDED = [kind for kind in KINDS if kind not in ("no-core", "waits-for-packets", "traced")]
 SINGLE = Calls(1000, 1000, ("sendto",), 1, False, (sends(1),))
 
 
@@ -286,6 +286,21 @@ def test_a_sender_near_the_best_loop_is_told_that_nothing_was_found():
         loops=(loop("", 0.5, 9000, packets=7), loop(BEST, 0.6, 9188, packets=64)),
     )  # fmt: skip
     assert text(its, diagnose(its)).startswith("Nothing found.")
+
+
+def test_who_traces_a_program_comes_first_and_has_stopped_it_where_it_seems_to_wait_for_room():
+    room = Waited("sendto", timed=False, seen=150)
+    its = seen(watched(thread(cpu_s=0.2), room), watched(thread(2)))
+    assert "waits-for-room" in kinds(its)
+    traced = seen(watched(thread(cpu_s=0.2, tracer="strace"), room), watched(thread(2)))
+    first, *others = diagnose(traced)
+    assert (first.kind, first.where, first.gain) == ("traced", ("strace",), None)
+    assert "waits-for-room" not in [one.kind for one in others]
+    assert parts(traced)["traced"] == pytest.approx(8)
+    profiled = Sampled("t1", 1, ((Told("traced", "profiler_callback"), 2), (SEND, 98)), "all")
+    assert diagnose(seen(watched(thread()), sampled={1: profiled}))[0].where == (
+        "profiler_callback",
+    )
 
 
 # ---- Ways to send ----

@@ -170,6 +170,8 @@ ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
         ([("trace", "/home/sender.py"), ("send", "/home/sender.py")], "computes"),
         ([("send", "/home/sender.py"), ("main", "/home/sender.py")], "computes"),
         ([("sock_sendto", "socketmodule.c"), ("send", "/home/sender.py")], "sends"),
+        ([("profiler_callback", "_lsprof.c"), ("main", "/home/sender.py")], "traced"),
+        ([("[unknown]", "/lib/_lsprof.so"), ("main", "/home/sender.py")], "traced"),
         ([("JSArray::SetLength", "/usr/bin/node"),
           ("processImmediate node:internal/timers:466:9", "/tmp/perf-2.map")], "event-loop"),
         ([("[unknown]", "/tmp/perf-26033.map")], "computes"),

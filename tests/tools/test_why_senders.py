@@ -24,7 +24,7 @@ REPRESENTATIVE = "c call per packet"
 #: from stacks and from loops alone.
 NOT_PLANTED = {
     "waits-for-room", "copies", "garbage", "opens", "starts", "event-loop", "other-calls", "sends",
-    "small-pieces", "unconnected", "no-core",
+    "small-pieces", "unconnected", "no-core", "traced",
 }  # fmt: skip
 OF_RECEIVERS = {"waits-for-packets", "reads", "device", "no-socket", "small-buffer"}
 

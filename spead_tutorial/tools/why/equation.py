@@ -17,7 +17,9 @@ from spead_tutorial.tools.why.stacks import (
     OTHER,
     OWN,
     READS,
+    ROOM,
     SENDS,
+    TRACED,
     WAITS,
     Sampled,
     Told,
@@ -278,7 +280,9 @@ class _Teller:
         if kind == IDLE or (kind in (READS, LOOP) and self.main == READS and not wait.timed):
             yield Part(IDLE, "", seconds)  # or something has just come
             return
-        if kind != SLEEPS:  # stacks say more of some calls than their names do
+        if line.thread.tracer and kind == ROOM:  # who traces it has stopped it there
+            kind = TRACED
+        elif kind != SLEEPS:  # stacks say more of some calls than their names do
             within = self._its(line).within(wait.call)
             kind = within if within not in ("", OWN, OTHER, SENDS, READS) else kind
         slept = 0.0 if kind == SLEEPS else self._timed_out(line.thread, wait.call)

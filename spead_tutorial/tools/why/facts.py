@@ -20,6 +20,7 @@ class Thread:
     runnable_s: float  # seconds in which it could have run, but had no core
     voluntary: int  # how often it gave its core up
     faults: int  # pages that it touched for the first time
+    tracer: str = ""  # what the program is called that traces it, if one does
 
     @property
     def cpu_s(self) -> float:

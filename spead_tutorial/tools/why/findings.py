@@ -9,7 +9,7 @@ from spead_tutorial.results.units import bytes_text, thousands
 from spead_tutorial.tools.why import loops
 from spead_tutorial.tools.why.equation import NO_CORE, Account, account
 from spead_tutorial.tools.why.facts import Loop, Receiving, Seen
-from spead_tutorial.tools.why.stacks import IDLE, KINDS, READS, SENDS
+from spead_tutorial.tools.why.stacks import IDLE, KINDS, READS, SENDS, TRACED
 
 #: A gain below this is said last, in a line; and how many times what the best loop takes a packet
 #: may take that is told nothing of its own code.
@@ -67,7 +67,9 @@ def finding(
 def diagnose(seen: Seen) -> tuple[Finding, ...]:
     """Return what makes a sender slow, what gains most first."""
     its = account(seen)
-    elsewhere = _lost_elsewhere(seen)
+    traced = {one.thread.tracer for one in seen.run.threads} - {""} or its.where(TRACED)
+    tracers = [finding(TRACED, seen, its.of(TRACED), sorted(traced))] if traced else []
+    elsewhere = (*tracers, *_lost_elsewhere(seen))
     if its.busy_s <= 0:
         return elsewhere
     found = sorted([*_of_parts(seen, its), *_of_ways(seen, its)], key=_worth)
@@ -123,7 +125,7 @@ def _of_parts(seen: Seen, its: Account) -> Iterator[Finding]:
     """Yield what is gained by each kind of the rest that goes."""
     has_pieces = seen.loop(loops.GATHERED) is not None
     for kind, takes_s in its.kinds.items():
-        if kind in (NO_CORE, IDLE):
+        if kind in (NO_CORE, IDLE, TRACED):
             continue
         if kind in (SENDS, READS) and (takes_s < its.loop_s or has_pieces):
             continue  # of its calls, which others say

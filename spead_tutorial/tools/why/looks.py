@@ -68,13 +68,15 @@ def _thread(tid: int, pid: int) -> Thread:
     fields = after.split()
     user, system = int(fields[11]) / _TICKS, int(fields[12]) / _TICKS
     status = dict(line.split(":\t", 1) for line in read("status").splitlines())
-    runnable = 0.0
+    runnable, tracer = 0.0, ""
     with contextlib.suppress(OSError, ValueError):
         ran_ns, waited_ns, _ = map(int, read("schedstat").split())
         runnable = waited_ns / 1e9
         # Exact, where the two others are whole ticks: they say how it is divided.
         share = user / (user + system) if user + system else 0.5
         user, system = ran_ns / 1e9 * share, ran_ns / 1e9 * (1 - share)
+    if (by := status["TracerPid"]) != "0":
+        tracer = Path(f"/proc/{by}/comm").read_text().strip()
     return Thread(
         tid,
         pid,
@@ -84,6 +86,7 @@ def _thread(tid: int, pid: int) -> Thread:
         runnable,
         voluntary=int(status["voluntary_ctxt_switches"]),
         faults=int(fields[7]),
+        tracer=tracer,
     )
 
 

@@ -35,6 +35,7 @@ _FILE = importlib.resources.files(__package__).joinpath("kinds.toml")
 KINDS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Kind])
 OWN, LOCK, OTHER, INPUT = "computes", "waits-for-thread", "other-calls", "waits-for-input"
 SENDS, READS, IDLE, LOOP = "sends", "reads", "waits-for-packets", "event-loop"
+ROOM, TRACED = "waits-for-room", "traced"
 #: What a thread waits in that wants a mutex, which is no call of its own.
 MUTEX = "mutex"
 #: The kind of each system call, and of each that is waited in.
