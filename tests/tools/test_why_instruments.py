@@ -172,6 +172,9 @@ ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
         ([("sock_sendto", "socketmodule.c"), ("send", "/home/sender.py")], "sends"),
         ([("profiler_callback", "_lsprof.c"), ("main", "/home/sender.py")], "traced"),
         ([("[unknown]", "/lib/_lsprof.so"), ("main", "/home/sender.py")], "traced"),
+        # A file of the kernel is a file, whatever makes what is read of it.
+        ([("vsnprintf", KERNEL), ("seq_read", KERNEL), ("ksys_read", KERNEL), MAIN], "logs"),
+        ([("do_syscall_64", KERNEL), ("__send", LIBC), ("std::fs::read", MAIN[1])], "sends"),
         ([("JSArray::SetLength", "/usr/bin/node"),
           ("processImmediate node:internal/timers:466:9", "/tmp/perf-2.map")], "event-loop"),
         ([("[unknown]", "/tmp/perf-26033.map")], "computes"),

@@ -47,6 +47,8 @@ Frame = tuple[str, str]
 #: How the kernel's symbols, and those of the C library, name a system call.
 _CALL = re.compile(r"^(?:__(?:x64|arm64|riscv|s390x)_|__do_|__se_|_{0,3}|k)sys_(\w+)$")
 _ENTERS = re.compile(r"^(?:__GI_+)?(?:libc_|__libc_|__)?(\w+?)(?:64)?(?:@.*)?$")
+#: Functions of it that are another call for the kernel.
+_OTHERWISE = {"send": "sendto", "recv": "recvfrom"}
 _KERNEL, _UNKNOWN = "[kernel", "[unknown]"
 #: Interpreters, within which the program's own code is run, and code that is made while it runs.
 _EVALUATES = re.compile(
@@ -122,7 +124,8 @@ def told(frames: Sequence[Frame]) -> Told:
     if not call:  # where the kernel is not seen, what enters it tells
         name, library = next((one for one in frames if _KERNEL not in one[1]), ("", ""))
         entered = _ENTERS.match(name) if _LIBRARY.search(library) else None
-        call = entered[1] if entered and (entered[1] in CALLS or entered[1] in WAITS) else ""
+        name = _OTHERWISE.get(entered[1], entered[1]) if entered else ""
+        call = name if name in CALLS or name in WAITS else ""
     kind = _kind(frames, call)
     return Told(kind, _where(frames, kind, call), call)
 
@@ -136,6 +139,8 @@ def _kind(frames: Sequence[Frame], call: str) -> str:
         at, pairs = _patterns("frames")[kind], zip(names, frames, strict=True)
         if any(at.search(name) for name, (_, of) in pairs if _KERNEL in of):
             return kind
+    if (kind := CALLS.get(call, "")) in (SENDS, READS):
+        return kind
     found = next(filter(None, every), None)
     if found is not None:
         return found
