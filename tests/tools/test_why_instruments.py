@@ -177,6 +177,10 @@ ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
         ([("do_syscall_64", KERNEL), ("__send", LIBC), ("std::fs::read", MAIN[1])], "sends"),
         ([("JSArray::SetLength", "/usr/bin/node"),
           ("processImmediate node:internal/timers:466:9", "/tmp/perf-2.map")], "event-loop"),
+        # What it compiled may have the name of what was there before it; a loop has called it.
+        ([("Builtins_RegExpMatchFast", "/usr/bin/node"), ("make node:streams", "/tmp/perf-2.map"),
+          ("node::UDPWrap::OnRecv", "/usr/bin/node"), ("uv_run", "/usr/bin/node")], "computes"),
+        ([("uv_run", "/usr/bin/node")], "event-loop"),
         ([("[unknown]", "/tmp/perf-26033.map")], "computes"),
     ],
 )  # fmt: skip

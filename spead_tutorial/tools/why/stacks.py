@@ -113,8 +113,6 @@ def _of_line(file: str, symbol: str) -> str | None:
 def _is_own(symbol: str, library: str) -> bool:
     if library.endswith(".py"):
         return _PYTHONS.search(library) is None
-    if " node:" in symbol:
-        return False
     return bool(_MADE.search(library) or _EVALUATES.search(symbol)) or not _LIBRARY.search(library)
 
 
@@ -149,7 +147,7 @@ def _kind(frames: Sequence[Frame], call: str) -> str:
         found = _matching(name, "frames") or _of_line(library, symbol)
         if found is None and not is_own:
             found = _matching(name, "loops")
-        if found is not None and not (is_own and found == LOOP):
+        if found is not None and not (is_own and found in (LOOP, READS)):
             return found
         weak = weak or _matching(name, "weak")
         if _is_own(symbol, library):
