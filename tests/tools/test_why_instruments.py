@@ -169,6 +169,7 @@ ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
         # (sys.settrace) is slow, also that which sends.
         ([("trace", "/home/sender.py"), ("send", "/home/sender.py")], "computes"),
         ([("send", "/home/sender.py"), ("main", "/home/sender.py")], "computes"),
+        ([("deepcopy", "/usr/lib/python3.11/copy.py"), ("main", "/home/sender.py")], "copies"),
         ([("sock_sendto", "socketmodule.c"), ("send", "/home/sender.py")], "sends"),
         ([("profiler_callback", "_lsprof.c"), ("main", "/home/sender.py")], "traced"),
         ([("[unknown]", "/lib/_lsprof.so"), ("main", "/home/sender.py")], "traced"),
