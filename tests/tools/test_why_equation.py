@@ -286,6 +286,12 @@ def test_what_a_language_cannot_do_is_not_advised():
         assert ("call-per-packet" in kinds(its)) is is_advised
 
 
+def test_only_a_compiled_language_is_told_to_compile():
+    for language in ("", "Python", "Perl", "Tcl", "Java"):
+        (first, *_) = diagnose(seen(watched(thread()), language=language))
+        assert (first.kind, "optimisation" in first.check) == ("computes", language == "")
+
+
 def test_a_sender_near_the_best_loop_is_told_that_nothing_was_found():
     samples = {1: sampled(("sends", 60), ("computes", 40))}
     fast = Packets(1000, 7000, 9000 * 7000, 0, 9000)
