@@ -244,3 +244,10 @@ def test_node_that_names_what_it_compiles_leaves_nothing_behind(tmp_path: Path):
     profilers.forget_names([node.pid])
     assert not names.exists()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_of_code_that_was_made_at_one_place_the_latest_keeps_its_name(tmp_path: Path):
+    names = tmp_path / "perf-1.map"
+    names.write_text("100 20 old\n200 10 beside\n110 8 new\nno line\n90 10 before\n")
+    profilers.keep_latest(names)
+    assert names.read_text() == "90 10 before\n110 8 new\n200 10 beside\n"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The tools that look at a program: strace, perf and py-spy, and how they are told to."""
 
+import bisect
 import contextlib
 import itertools
 import os
@@ -114,12 +115,29 @@ def profile(
         time.sleep(seconds)
         for one in running:
             said += one.communicate(timeout=_PATIENCE_S)[1]
+    for pid in languages:
+        with contextlib.suppress(OSError):
+            keep_latest(Path(f"/tmp/perf-{pid}.map"))
     found = stacks.of_perf(_script(data)) if data.exists() else {}
     if spied.exists():
         its = stacks.of_py_spy(spied.read_text(errors="replace").splitlines())
         for tid, samples in its.items():
             found[tid] = msgspec.structs.replace(samples, name=names.get(tid, samples.name))
     return found or None, [] if found else [_reason(said)]
+
+
+def keep_latest(path: Path) -> None:
+    """Leave the name of what was compiled last at each place: perf takes any that was there."""
+    kept = list[tuple[int, int, str]]()
+    for line in reversed(path.read_text(errors="replace").splitlines()):
+        with contextlib.suppress(ValueError):
+            begin, size, _ = line.split(" ", 2)
+            one = (int(begin, 16), int(begin, 16) + int(size, 16), line)
+            at = bisect.bisect(kept, one)
+            if all(one[1] <= it[0] or it[1] <= one[0] for it in kept[max(0, at - 1) : at + 1]):
+                kept.insert(at, one)
+    path.unlink()  # who writes there still writes to the old one
+    path.write_text("".join(f"{line}\n" for *_, line in kept))
 
 
 def forget_names(pids: Sequence[int]) -> None:
