@@ -129,14 +129,6 @@ def test_without_samples_the_kernels_time_is_divided_by_calls_and_page_faults():
     )
 
 
-def test_calls_of_a_program_that_is_stopped_to_look_at_it_have_no_more_than_the_kernel_had():
-    told = {1: sampled(("sends", 60), ("computes", 40), sees="calls")}
-    its = seen(watched(thread(user_s=0.7, system_s=0.3)), sampled=told)
-    assert parts(its) == pytest.approx({"loop": 2, "sends": 1, "computes": 7})
-    alone = {1: sampled(("computes", 40), sees="calls")}
-    assert parts(seen(watched(thread()), sampled=alone))["computes"] == pytest.approx(8)
-
-
 def test_page_faults_are_taken_from_code_whose_stacks_do_not_show_the_kernel():
     its = seen(
         watched(thread(faults=1000)),

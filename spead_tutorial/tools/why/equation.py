@@ -229,20 +229,14 @@ class _Teller:
         told = [(one, n / its.total) for one, n in its.told]
         if told and its.sees == "all":
             return told
-        kernel = thread.system_s / (thread.cpu_s or 1.0)
         faults = min(thread.faults * self._seen.fault_s, thread.system_s) / (thread.cpu_s or 1.0)
         if told and its.sees:  # page faults are in code that touches memory
-            # Who stops it to look sees it in calls too often: it stops as it leaves the kernel.
-            calls = {one for one, _ in told if one.call and one.kind != SPINS}
-            seen = sum(share for one, share in told if one in calls)
-            most = min(seen, kernel) / seen if 0 < seen < 1 else 1.0
-            other = (1 - seen * most) / (1 - seen) if seen < 1 else 1.0
-            told = [(one, share * (most if one in calls else other)) for one, share in told]
             touches = sum(share for one, share in told if one.kind == OWN)
             faults = min(faults, touches)
             left = 1 - faults / (touches or 1.0)
             told = [(one, share * left if one.kind == OWN else share) for one, share in told]
             return [*told, (_FAULT, faults)]
+        kernel = thread.system_s / (thread.cpu_s or 1.0)
         told = [(one, share * (1 - kernel)) for one, share in told or [(Told(OWN, ""), 1.0)]]
         return [*told, (_FAULT, faults), *self._kernel(thread, kernel - faults)]
 
