@@ -3,6 +3,10 @@
 
     {play} dissector            a heap that the reader types in, with the bytes of its packets
     {play} pipeline RECORD      a model of two threads, with the timelines of a record beside it
+    {play} messages equal=1     sizes of heaps and packets, with the messages and calls they make
+    {play} pause rate=0.5       a socket's buffer and a rate, with the pause that they allow
+
+Where there is an `=`, it says with which value of a form a page begins; that may be left out.
 
 Each has a template, a script for its form, and one that computes. A page has those of what is in
 it, and no others. Without scripts there is a line that says so.
@@ -25,6 +29,8 @@ from spead_tutorial.results.plots.timeline import OVERLAPPED, mode, timelines, t
 #: What computes, for each kind; the script of its form is named after the kind.
 _COMPUTES = {
     "dissector": ("packets", "dissector"),
+    "messages": ("packets",),
+    "pause": ("packets",),
     "pipeline": ("pipeline",),
 }
 
@@ -33,15 +39,19 @@ class Play(SphinxDirective):
     """A place for one of these things."""
 
     required_arguments = 1
-    optional_arguments = 1
+    optional_arguments = 3
 
     def run(self) -> list[nodes.Node]:
-        kind, *names = self.arguments
+        kind, *words = self.arguments
+        names = [word for word in words if "=" not in word]
         for name in names:
             self.env.note_dependency(str(RESULTS / f"{name}.jsonl"))
         try:
             runs = [_run(one) for name in names for one in timelines(recording(name))]
-            html = TEMPLATES.get_template(f"{kind}.html").render(runs=runs)
+            given = {
+                name: float(to) for name, to in (one.split("=") for one in words if "=" in one)
+            }
+            html = TEMPLATES.get_template(f"{kind}.html").render(runs=runs, given=given)
         except (jinja2.TemplateNotFound, ValueError) as error:
             raise self.error(str(error)) from None
         return [nodes.raw("", html, format="html", playable=kind)]

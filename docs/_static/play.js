@@ -28,6 +28,23 @@ const Play = {
         return say;
     },
 
+    /* Sliders whose places are values. `changed` is told them by name, at once and when one moves.
+       Returns what tells it again. */
+    stops(place, written, changed) {
+        const values = {}, redraw = () => changed(values);
+        for (const [name, words] of Object.entries(written)) {
+            const control = place.querySelector(`input[id$="-${name}"]`);
+            const all = control.dataset.stops.split(" ").map(Number);
+            values[name] = all[control.value];
+            Play.slider(control, (at) => all[at], words, (value) => {
+                values[name] = value;
+                redraw();
+            })(values[name]);
+        }
+        redraw();
+        return redraw;
+    },
+
     /* Numbers in words: how many, and bytes with the unit in which they are whole. */
     count: (n, of = "") => n.toLocaleString("en", {useGrouping: "min2"}).replaceAll(",", "\u00a0")
         + (of && ` ${of}${n === 1 ? "" : "s"}`),

@@ -7,11 +7,9 @@ import random
 import numpy as np
 import pytest
 
-from spead_tutorial import Flavour, ThreadPool
-from spead_tutorial.measure.verify import make_group
-from spead_tutorial.send import ItemGroup, PacketGenerator, StreamConfig, UdpStream
+from spead_tutorial import Flavour
+from spead_tutorial.send import ItemGroup, PacketGenerator
 from support.browser import ONLY_VIOLATIONS, violations
-from support.sockets import udp_socket
 
 PAGE = "tutorial/1-spead-on-the-wire.html"
 _CUT = """all => all.map((one) => {
@@ -155,21 +153,6 @@ def test_the_page_cuts_any_heap_into_the_cores_packets_and_refuses_what_it_refus
     assert 50 < expected.count(None) < 300, "there is too little of one kind"
     for heap, want, got in zip(heaps, expected, script.evaluate(_CUT, heaps), strict=True):
         assert got == want, heap
-
-
-def test_the_page_puts_packets_into_messages_as_the_stream_does(script):
-    with udp_socket() as sink, ThreadPool() as pool:
-        for size in (8240, 9000):
-            stream = UdpStream(pool, [sink.getsockname()], StreamConfig(max_packet_size=size))
-            for payload in (1024, 16384, 32752, 65536, 70000, 1 << 20):
-                heap = make_group(payload).get_heap(descriptors="none", data="all")
-                before = stream.stats
-                stream.send_heap(heap)
-                n = stream.stats.messages - before.messages
-                sizes = list(map(len, PacketGenerator(heap, 1, size)))
-                if stream.stats.gso_messages == 0 and n == len(sizes) > 1:
-                    pytest.skip("this kernel does not cut messages into packets")
-                assert n == len(script.evaluate("sizes => Packets.messages(sizes)", sizes)), sizes
 
 
 # ---- As a reader uses it ----

@@ -7,6 +7,10 @@ PAGES = (
     "index.html",
     "tutorial/1-spead-on-the-wire.html",
     "tutorial/5-send-while-preparing.html",
+    "tutorial/7-keep-up.html",
+    "tutorial/11-batches-of-heaps.html",
+    "tutorial/16-equal-packets.html",
+    "tutorial/17-receive-where-the-data-is-read.html",
 )
 
 
