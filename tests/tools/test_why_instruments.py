@@ -251,3 +251,18 @@ def test_of_code_that_was_made_at_one_place_the_latest_keeps_its_name(tmp_path: 
     names.write_text("100 20 old\n200 10 beside\n110 8 new\nno line\n90 10 before\n")
     profilers.keep_latest(names)
     assert names.read_text() == "90 10 before\n110 8 new\n200 10 beside\n"
+
+
+def test_names_that_are_too_many_or_somebody_elses_are_left(tmp_path: Path, monkeypatch):
+    theirs, names = tmp_path / "theirs", tmp_path / "perf-1.map"
+    theirs.write_text("100 20 old\n100 20 new\n")
+    names.symlink_to(theirs)
+    with pytest.raises(OSError, match="symbolic links"):
+        profilers.keep_latest(names)
+    monkeypatch.setattr(profilers, "_MOST_NAMES", 8)
+    profilers.keep_latest(theirs)
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
+    profilers.keep_latest(theirs)
+    assert theirs.read_text() == "100 20 old\n100 20 new\n"
+    assert sorted(tmp_path.iterdir()) == [names, theirs]

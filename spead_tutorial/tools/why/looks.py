@@ -76,7 +76,8 @@ def _thread(tid: int, pid: int) -> Thread:
         share = user / (user + system) if user + system else 0.5
         user, system = ran_ns / 1e9 * share, ran_ns / 1e9 * (1 - share)
     if (by := status["TracerPid"]) != "0":
-        tracer = Path(f"/proc/{by}/comm").read_text().strip()
+        with contextlib.suppress(OSError):  # it may have ended
+            tracer = Path(f"/proc/{by}/comm").read_text(errors="replace").strip()
     return Thread(
         tid,
         pid,

@@ -7,8 +7,10 @@ import itertools
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +24,7 @@ from spead_tutorial.tools.why.stacks import Sampled
 #: Samples a second, at no multiple of what programs wait for, and bytes of each stack.
 _RATE, _PYTHON_RATE, _STACK = "997", "397", "8192"
 _PATIENCE_S, _READING_S, _MOST_LINES = 15.0, 20.0, 500_000
+_MOST_NAMES = 1 << 22  # bytes of names of compiled code that are put in order
 _STRACE = ("-ff", "-qq", "-ttt", "--syscall-times=ns", "-y", "-s", "0", "-e", f"verbose={SHOWN}",
            "-e", "abbrev=all", "-e", "signal=none")  # fmt: skip
 _NOTHING = subprocess.DEVNULL
@@ -84,11 +87,17 @@ def _py_spy() -> str | None:
 
 
 def profile(
-    pids: Sequence[int], folder: Path, seconds: float, names: Mapping[int, str]
+    pids: Sequence[int],
+    folder: Path,
+    seconds: float,
+    names: Mapping[int, str],
+    *,
+    ours: bool = True,
 ) -> tuple[dict[int, Sampled] | None, list[str]]:
     """Sample processes for some time; return the samples of each thread, and what was not seen.
 
-    Threads have the names that are given: py-spy has others.
+    Threads have the names that are given: py-spy has others. Of programs that are not ours, which
+    run already, nothing is changed.
     """
     commands, spied, data = list[list[str]](), folder / "python", folder / "perf.data"
     languages = {pid: language(pid) for pid in pids}
@@ -115,7 +124,7 @@ def profile(
         time.sleep(seconds)
         for one in running:
             said += one.communicate(timeout=_PATIENCE_S)[1]
-    for pid in languages:
+    for pid in languages if ours else ():
         with contextlib.suppress(OSError):
             keep_latest(Path(f"/tmp/perf-{pid}.map"))
     found = stacks.of_perf(_script(data)) if data.exists() else {}
@@ -127,17 +136,26 @@ def profile(
 
 
 def keep_latest(path: Path) -> None:
-    """Leave the name of what was compiled last at each place: perf takes any that was there."""
+    """Leave the name of what was compiled last at each place: perf takes any that was there.
+
+    It lies where everybody may write, so what another user put there, or is too large, is left.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        it = os.fstat(file.fileno())
+        if not stat.S_ISREG(it.st_mode) or it.st_uid != os.geteuid() or it.st_size > _MOST_NAMES:
+            return
+        text = file.read(_MOST_NAMES).decode(errors="replace")
     kept = list[tuple[int, int, str]]()
-    for line in reversed(path.read_text(errors="replace").splitlines()):
+    for line in reversed(text.split("\n")):
         with contextlib.suppress(ValueError):
             begin, size, _ = line.split(" ", 2)
             one = (int(begin, 16), int(begin, 16) + int(size, 16), line)
             at = bisect.bisect(kept, one)
             if all(one[1] <= it[0] or it[1] <= one[0] for it in kept[max(0, at - 1) : at + 1]):
                 kept.insert(at, one)
-    path.unlink()  # who writes there still writes to the old one
-    path.write_text("".join(f"{line}\n" for *_, line in kept))
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as new:
+        new.write("".join(f"{line}\n" for *_, line in kept))
+    os.replace(new.name, path)  # who writes there still writes to the old one
 
 
 def forget_names(pids: Sequence[int]) -> None:

@@ -149,7 +149,9 @@ class Sender(Program):
         with contextlib.nullcontext(None) if isinstance(capture, str) else capture as noted:
             if self.has_ended():
                 self._until_it_sends(self._started(), 0.0)
-            sampled, unseen = profilers.profile(self._lasting(), folder, seconds, self.names)
+            sampled, unseen = profilers.profile(
+                self._lasting(), folder, seconds, self.names, ours=not self._runs
+            )
             packets = noted.packets() if noted else None
         if packets is None:
             self.unseen.append(capture if isinstance(capture, str) else _NO_PACKETS)
