@@ -4,11 +4,9 @@
 
 Play.fill("pipeline", (place, one) => {
     const SHOWN = 6;  // heaps
-    const PARTS = 1000, PLAYED = 8000;  // steps of the cursor, and ms from the first to the last
     const runs = JSON.parse(one("script").textContent);
     const times = {prepare: 100, send: 100, wake: 16, back: 49, depth: 2};
     const choice = one("select"), said = one(".said"), blocks = one(".blocks");
-    const cursor = one("#pipeline-moment"), button = one("button"), now = one(".now");
 
     const written = (us) => (us < 1000 ? `${Math.round(us)} µs` : `${(us / 1000).toFixed(2)} ms`);
 
@@ -36,57 +34,6 @@ Play.fill("pipeline", (place, one) => {
             ["network thread", bars(Pipeline.sent(rows), "sending")]]);
     }
 
-    /* A cursor that moves along all blocks; what the threads do where it is stands below, in words. */
-    let moment = 0, before = null, shown = {drawn: [], scale: 1};
-
-    function move() {
-        const time = moment / PARTS * shown.scale;
-        const does = (heap, work, nothing) => (heap < 0 ? nothing : `${work} heap ${heap}`);
-        cursor.value = moment;
-        cursor.setAttribute("aria-valuetext", written(time));
-        blocks.style.setProperty("--moment", moment / PARTS);
-        now.textContent = `After ${written(time)}. ` + shown.drawn.map(([title, rows]) => {
-            const {preparing, sending} = Pipeline.at(rows, time);
-            return `${title}: program ${does(preparing, "prepares", "waits")}, network thread`
-                + ` ${does(sending, "sends", "has nothing to send")}.`;
-        }).join(" ");
-    }
-
-    function pause() {
-        before = null;
-        button.textContent = "Play";
-    }
-
-    function play() {
-        if (moment >= PARTS) moment = 0;
-        before = performance.now();
-        button.textContent = "Pause";
-        requestAnimationFrame(go);
-    }
-
-    function go(time) {
-        if (before === null) return;
-        moment = Math.min(PARTS, moment + Math.max(0, time - before) / PLAYED * PARTS);
-        before = time;
-        move();
-        if (moment < PARTS) requestAnimationFrame(go); else pause();
-    }
-
-    cursor.addEventListener("input", () => {
-        pause();
-        moment = Number(cursor.value);
-        move();
-    });
-    button.addEventListener("click", () => (before === null ? play() : pause()));
-    /* Who wants nothing to move by itself has the cursor alone. */
-    const still = matchMedia("(prefers-reduced-motion: reduce)");
-    const heed = () => {
-        button.hidden = still.matches;
-        pause();
-    };
-    still.addEventListener("change", heed);
-    heed();
-
     /* How the model does with the run that was chosen, and with the one that it does worst with. */
     function compare(run) {
         const off = (one) => `${(100 * Math.abs(Pipeline.deviation(one))).toFixed(1)} %`;
@@ -108,8 +55,6 @@ Play.fill("pipeline", (place, one) => {
             ...(run ? [[`Recorded: ${run.name}`, Pipeline.steady(run).slice(0, SHOWN)]] : []),
         ];
         const scale = Math.max(1, ...drawn.flatMap(([, rows]) => rows.map((row) => row.last)));
-        shown = {drawn, scale};
-        move();
         blocks.replaceChildren(...drawn.map(([title, rows]) => block(title, rows, scale)));
         const factor = quick > 0 ? (slow / quick).toFixed(2) : "1.00";
         said.textContent = `In turns, a heap takes ${written(slow)}; with ${depth} in flight,`

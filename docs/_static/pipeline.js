@@ -30,13 +30,6 @@ const Pipeline = (() => {
     /* From when to when each heap is sent: of two in one call, the second's turn comes after the first's. */
     const sent = (rows) => rows.map((row, i) => [Math.max(row.first, rows[i - 1]?.last ?? 0), row.last]);
 
-    /* Which heap is prepared at a time, and which is sent; -1 where none is. */
-    function at(rows, time) {
-        const within = ([begin, finish]) => begin <= time && time < finish;
-        const prepared = rows.map((row) => [row.prepare, row.queued]);
-        return {preparing: prepared.findIndex(within), sending: sent(rows).findIndex(within)};
-    }
-
     const end = (rows) => Math.max(...rows.map((row) => row.resumed));
 
     /* The time that a heap takes, when it has gone on like this for a while. */
@@ -83,5 +76,5 @@ const Pipeline = (() => {
         return end(layOut({...measured(run), heaps: rows.length})) / end(rows) - 1;
     }
 
-    return {layOut, sent, at, end, period, steady, measured, deviation};
+    return {layOut, sent, end, period, steady, measured, deviation};
 })();

@@ -65,14 +65,6 @@ def test_a_third_heap_in_flight_gains_only_where_a_thread_would_have_to_be_woken
     assert period(3, **woken) < period(2, **woken)
 
 
-def test_at_each_time_the_threads_do_what_the_bars_say(model):
-    work = {"prepare": 5, "send": 3, "wake": 1, "back": 2, "depth": 1, "heaps": 2}
-    rows = model("layOut", work)
-    does = [model("at", rows, time) for time in (0, 4, 5, 6, 8, 9, 11)]
-    assert [one["preparing"] for one in does] == [0, 0, -1, -1, -1, -1, 1]
-    assert [one["sending"] for one in does] == [-1, -1, -1, 0, 0, -1, -1]
-
-
 def test_the_page_says_how_far_off_recorded_runs_the_model_is_which_is_most_behind_a_link(
     two_threads, site
 ):
@@ -121,14 +113,6 @@ def test_what_the_page_suggests_changes_the_gain_as_it_says(two_threads):
     assert gain(two_threads) > 2
 
 
-def test_the_factor_of_2_that_no_gain_exceeds_is_promised_of_the_formula_alone(site):
-    article = (site / PAGE).read_text().partition("<article")[2].partition("</article>")[0]
-    sentences = re.split(r"[.:]\s", re.sub(r"<[^>]*>", "", article))
-    most = [one for one in sentences if re.search(r"(never|maximum|at most).* 2\b", one)]
-    assert any("formula" in one for one in most), most
-    assert not any("model" in one.lower() for one in most), most
-
-
 def test_the_keyboard_moves_a_time_and_the_bars_follow(two_threads):
     bar = two_threads.locator(".pipeline .preparing").first
     before = bar.evaluate("one => one.style.width")
@@ -138,60 +122,3 @@ def test_the_keyboard_moves_a_time_and_the_bars_follow(two_threads):
         two_threads.keyboard.press("ArrowRight")
     assert preparing.get_attribute("aria-valuetext") == "400 µs"
     assert float(bar.evaluate("one => one.style.width").rstrip("%")) > float(before.rstrip("%"))
-
-
-# ---- Replayed ----
-
-
-def cursors(page):
-    """Where the cursor is in each block, in parts of its width."""
-    script = """all => all.map((one) => parseFloat(getComputedStyle(one, '::after').left)
-        / (one.clientWidth - 2))"""
-    return page.locator(".pipeline .track").evaluate_all(script)
-
-
-def test_a_cursor_moves_by_keyboard_alone_where_nothing_is_to_move_by_itself(two_threads):
-    assert two_threads.get_by_role("button", name="Play", exact=True).count() == 0
-    two_threads.get_by_label("Beside it, a recorded run").select_option(index=1)
-    assert two_threads.locator(".pipeline .block").count() >= 2
-    cursor = two_threads.get_by_label("Moment")
-    cursor.focus()
-    two_threads.keyboard.press("End")
-    assert cursors(two_threads) == pytest.approx([1.0] * len(cursors(two_threads)), abs=0.01)
-    two_threads.keyboard.press("Home")
-    assert set(cursors(two_threads)) == {0.0}
-    assert cursor.get_attribute("aria-valuetext") == "0 µs"
-    said = two_threads.locator(".pipeline .now").inner_text()
-    assert said.count("program prepares heap 0, network thread has nothing to send") >= 2, said
-    assert "Recorded: " in said
-
-
-#: Has a page draw when the test says how much time has passed.
-FRAMES = """() => {
-    let now = 0;
-    const due = [];
-    performance.now = () => now;
-    window.requestAnimationFrame = (draw) => due.push(draw);
-    window.pass = (ms) => {
-        now += ms;
-        for (const draw of due.splice(0)) draw(now);
-    };
-}"""
-
-
-def test_a_replay_begins_pauses_and_ends(page):
-    page.emulate_media(reduced_motion="no-preference")
-    page.goto(PAGE)
-    page.evaluate(FRAMES)
-    play, pause = (page.get_by_role("button", name=one, exact=True) for one in ("Play", "Pause"))
-    play.click()
-    page.evaluate("pass(2000)")
-    pause.click()
-    (there, *_) = cursors(page)
-    assert 0 < there < 1
-    page.evaluate("pass(2000)")
-    assert cursors(page)[0] == there
-    play.click()
-    page.evaluate("pass(20_000)")
-    assert cursors(page)[0] == pytest.approx(1.0, abs=0.01)
-    assert play.is_visible()
