@@ -9,9 +9,6 @@ the media query of the system chooses between them.
 Short words of inline code in a table stay whole. A browser would break them after a hyphen, and
 ``-H`` is not to be taken for a dash. CSS cannot tell long words from short ones, and the long ones
 still have to break.
-
-*Next* and *Previous* at the foot of a page stay in its section, so that the last chapter does not
-lead into the notebooks.
 """
 
 import re
@@ -63,30 +60,8 @@ class WholeWords(SphinxPostTransform):
                     code["classes"].append("whole-words")
 
 
-def stay_in_the_section(
-    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
-) -> None:
-    """Take away *Next* and *Previous* where they would lead into another section."""
-    relations = app.builder.relations  # type: ignore[attr-defined]
-    root = app.config.root_doc
-    if page not in relations:
-        return
-    for name, other in zip(("prev", "next"), relations[page][1:], strict=True):
-        apart = _section(relations, root, page) != _section(relations, root, other)
-        if other and root not in (page, other) and apart:
-            context[name] = None
-
-
-def _section(relations: dict[str, list[str | None]], root: str, page: str | None) -> str | None:
-    """Return the page of the first level that a page is below."""
-    while page and (above := relations[page][0]) and above != root:
-        page = above
-    return page
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
     app.add_css_file(_AUTO, priority=900)
     app.connect("build-finished", _write, priority=900)  # the theme writes one then, too
     app.add_post_transform(WholeWords)
-    app.connect("html-page-context", stay_in_the_section)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -34,15 +34,6 @@ document.addEventListener("DOMContentLoaded", () => {
             + 20 * (isOfPage(title, kind) && words(title).some((one) => one && wanted.includes(one)));
     }
 
-    /* Before the first listing there can be dozens of links and numbers. */
-    const skip = document.getElementById("pst-skip-link");
-    const code = document.querySelector("article div.highlight");
-    if (skip && code) {
-        code.id ||= "first-code";
-        const words = {href: `#${code.id}`, textContent: "Skip to the first code"};
-        skip.append(" ", Object.assign(document.createElement("a"), words));
-    }
-
     /* Long names go on after their parts, where a line has no room for them, and not within a word.
        Endings of files and numbers stay whole. */
     const parts = /_|::|\/|\.(?!\d|\w{1,3}$)/g;

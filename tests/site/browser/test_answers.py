@@ -10,7 +10,6 @@ from bench.status import by_setting
 from spead_tutorial.measure import records
 from spead_tutorial.results import units
 from support import ROOT
-from support.pictures import WITHOUT_POINTS
 
 PICTURE = '<figure class="picture'
 #: Has one picture, of lines over the size of heaps.
@@ -91,13 +90,6 @@ def figures(site, pages_with):
     return [one for page in pages for one in re.findall(rf"(?s){PICTURE}.*?</figure>", page)]
 
 
-def test_every_picture_of_samples_answers(figures):
-    """All but those of single runs, and that of the means of what became of packets."""
-    silent = "".join(one for one in figures if 'class="spot"' not in one)
-    images = re.findall(r'class="only-light" src="[./]*_images/([^"]+)\.svg"', silent)
-    assert set(images) == WITHOUT_POINTS
-
-
 def test_a_point_says_what_it_is_of(figures):
     points = re.findall(r'<span class="spot"[^>]*>', "".join(figures))
     said = [re.search(r'aria-label="([^"]*)"', one)[1] for one in points]
@@ -137,10 +129,3 @@ def test_paper_gets_the_picture_alone(page, curves):
     page.emulate_media(media="print")
     assert shown(curves) == ["only-light"]
     assert curves.locator(".spot:visible").count() == 0
-
-
-def test_without_scripts_the_picture_is_there_with_its_points(plain_page):
-    plain_page.goto("index.html")
-    figure = plain_page.locator("figure.picture").first
-    assert shown(figure) == ["only-light"]
-    assert figure.locator(".spot").first.get_attribute("aria-label")
