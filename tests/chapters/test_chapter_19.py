@@ -8,7 +8,6 @@ import re
 import signal
 import socket
 import time
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,11 @@ import pytest
 import spead2
 import spead2.recv
 
-from spead_tutorial.chapters import receiving, report
 from spead_tutorial.chapters.catalogue import ARRAY
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.programs import built, program
 from spead_tutorial.send import ItemGroup
-from support.programs import PATIENCE_S, cases, each_language, ended, in_c, refusal
+from support.programs import PATIENCE_S, cases, each_language, ended, in_c
 from support.receivers import (
     CHAPTER_19,
     COMPILED,
@@ -331,59 +329,9 @@ def test_every_packet_of_strangers_is_in_the_account_once(lab, seed):
         assert done.status == 1
 
 
-REFUSED = {
-    (f"127.0.0.1:{65535}", "--senders=2"): "port must be at most 65534, as 2 senders have one each:"
-    " not 65535",
-    ("--senders=0", "1.2.3.4:1"): "must be a whole number from 1 to 256, not '0'",
-}
-REFUSED_BY_SENDERS = REFUSED | {
-    ("--sender=2", "--senders=2", "1.2.3.4:1"): "--sender must be less than 2, as many as there"
-    " are: not 2",
-    ("--sender=256", "1.2.3.4:1"): "must be a whole number from 0 to 255, not '256'",
-    ("--rate=-1", "1.2.3.4:1"): "--rate must be a number of MB/s from 0 to 1e6, not '-1'",
-    ("--rate=nan", "1.2.3.4:1"): "--rate must be a number of MB/s from 0 to 1e6, not 'nan'",
-    ("--ttl=256", "1.2.3.4:1"): "must be a whole number from 0 to 255, not '256'",
-    ("8888",): "HOST:PORT must be a host and a port, not '8888'",
-    ("1.2.3.4:1", ":8888"): "HOST:PORT must be a host and a port, not ':8888'",
-    ("1.2.3.4:0",): "must be a number from 1 to 65535, not '0'",
-}
-
-
-@each_language
-def test_what_is_asked_for_wrongly_is_refused_in_a_line(language, monkeypatch, capsys):
-    usual = receiving.ReceiverOptions(heap_size=SIZE, senders=1)
-    of_receiver = partial(receiving.parse_receiver_options, "", usual)
-    of_sender = partial(report.parse_options, "", ARRAY[0].accepted, report.Options())
-    for name, parse, refused in (
-        (CHAPTER_19, of_receiver, REFUSED),
-        (SENDER, of_sender, REFUSED_BY_SENDERS),
-    ):
-        for arguments, words in refused.items():
-            argv = [*program(name, language), *arguments]
-            done = refusal(argv, parse if language == "python" else None, monkeypatch, capsys)
-            assert words.removeprefix("HOST:PORT ") in done.replace("argument ", "").replace(
-                ": must", " must"
-            )
-
-
 @each_language
 def test_an_interface_that_there_is_not_is_one_line(language):
     argv = [*program(SENDER, language), "--interface", "203.0.113.9", "239.1.0.0:8888"]
     done = ended(argv)
     assert (done.returncode, done.stdout) == (1, "")
     assert re.fullmatch(rf"{SENDER}: [^\n]*interface[^\n]*\n", done.stderr)
-
-
-def test_both_programs_have_an_example_and_the_same_options_in_every_language():
-    for one in ARRAY:
-        found = []
-        for language in built():
-            done = ended([*program(one.name, language), "--help"])
-            assert (done.returncode, done.stderr) == (0, "")
-            assert f"example: {one.name}" in done.stdout
-            pattern = r"^ +((?:-\w|--[a-z-]+)(?:,| |$).*)$"
-            words = {
-                re.split(r"\s{2,}", line)[0] for line in re.findall(pattern, done.stdout, re.M)
-            }
-            found.append({re.findall(r"--?[\w-]+", word)[-1] for word in words} - {"--help"})
-        assert found == found[:1] * len(found)

@@ -12,13 +12,11 @@ import re
 import shutil
 import subprocess
 import sys
-from functools import partial
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from spead_tutorial.chapters import report
 from spead_tutorial.chapters.catalogue import LANGUAGES, PROGRAMS, Chapter, find_chapter
 from spead_tutorial.lab import LabError
 from spead_tutorial.measure import machine, programs, verify
@@ -41,7 +39,6 @@ from support.programs import (
     in_c,
     languages,
     name_of,
-    refusal,
 )
 
 USUAL = find_chapter("10")
@@ -53,80 +50,11 @@ SMALL = {
     6: ProgramOptions(heaps=3),
 }
 SMALL_HEAPS = ProgramOptions(heaps=300, heap_size=8192)
-#: Between them they take every option.
-TOGETHER_ALL = {find_chapter(number) for number in ("5", "14", "15")}
 PINNED = [program for program in PROGRAMS if "c" in program.accepted]
 SIZED = [program for program in PROGRAMS if "p" in program.accepted]
 
 
-# ---- Options ----
-
-
-def options_of(chapter: Chapter, language: str) -> dict[str, str]:
-    """Options in a help text: each with what it says of it, the default included."""
-    done = ended([word for word in command(chapter, language) if word != "--json"] + ["--help"])
-    assert (done.returncode, done.stderr) == (0, "")
-    pattern = r"^ +(-[a-zA-Z]|--[a-z-]+|host|port)(?: [A-Z,]+)? +(\S.*(?:\n {20,}\S.*)*)"
-    options = re.findall(pattern, done.stdout, re.MULTILINE)
-    found = {name: " ".join(text.split()) for name, text in options}
-    found.pop("-h", None)
-    return found
-
-
-@pytest.mark.parametrize(
-    "chapter", cases(((one,) for one in PROGRAMS), TOGETHER_ALL.__contains__), ids=name_of
-)
-def test_all_twins_accept_the_same_options_with_the_catalogues_defaults(chapter):
-    python, *others = (options_of(chapter, language) for language in built())
-    assert others == [python] * len(others)
-    flags = {name for name in python if name.startswith("-")}
-    assert flags == {*chapter.flags, "--json"}
-    assert ("host" in python) == chapter.takes_destination
-    for flag, default in (
-        ("-n", chapter.heaps),
-        ("-H", chapter.heap_size),
-        ("-p", chapter.packet_size or "the route's"),
-    ):
-        assert f"({default})" in python.get(flag, f"({default})")
-
-
-MUCH, BYTES = "from 1 to 2^63-1", "such as 8192, 8KiB or 1MiB"
-NO_NUMBERS = ["0", str(1 << 63), "9" * 30, "x", "+5", " 5", "1_000", ""]
-NO_SIZES = ["0KiB", "8K", "KiB", "8KiBs", "1.5MiB", "8Ki B", f"{1 << 33}GiB", f"{10**19}B"]
-REFUSED = {
-    "n": (f"must be a whole number {MUCH}", [*NO_NUMBERS, "8KiB"]),
-    "Hp": (f"must be a number of bytes {MUCH}, {BYTES}", [*NO_NUMBERS, *NO_SIZES]),
-    "c": (
-        "must be two cores, such as 0,1",
-        ["0", "a,b", "0,", ",1", "0,1,2", "0, 1", "+1,0", "0,12345", ""],
-    ),
-    "s": ("must be a number from 1 to 1024", ["0", "1025", "x", "+5"]),
-}
-
-
-@each_language
-def test_what_options_cannot_be_is_refused(language, monkeypatch, capsys):
-    for program in (USUAL, PINNED[0], find_chapter("14")):
-        parse = partial(report.parse_options, "", program.accepted, report.Options())
-        for letters, (words, texts) in REFUSED.items():
-            for letter, text in product(set(letters) & set(program.accepted), texts):
-                argv = [*command(program, language), f"-{letter}", text, "127.0.0.1", "9"]
-                said = refusal(argv, parse if language == "python" else None, monkeypatch, capsys)
-                assert said.endswith(f"{words}, not '{text}'")
-
-
-#: Numbers of bytes as pages write them, and as strangers may.
-SIZES = {"8KiB": 8192, "1MiB": 1 << 20, "9kB": 9000, "16 KiB": 1 << 14, "2mb": 2 * 10**6,
-         "64KIB": 1 << 16, "8192B": 8192, "00008192": 8192}  # fmt: skip
-
-
-@each_language
-def test_a_number_of_bytes_may_have_a_unit(language):
-    argv = [*command(find_chapter("10"), language), "--json", "-n", "1"]
-    for text, n_bytes in SIZES.items():
-        done = ended([*argv, "-H", text, "-p", "1KiB", "127.0.0.1", "9"])
-        said = json.loads(done.stdout)
-        assert (said["heap_size"], said["packet_size"]) == (n_bytes, 1024), text
+# ---- Cores ----
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -28,11 +27,11 @@ from spead_tutorial.chapters.catalogue import (
 )
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.delivery import deliver
-from spead_tutorial.measure.programs import Done, ProgramOptions, built, command, program
+from spead_tutorial.measure.programs import Done, ProgramOptions, built, command
 from spead_tutorial.recv import Stream, StreamStats
 from spead_tutorial.recv._config import ACCOUNT, COMMON
 from support.processes import sleeps
-from support.programs import PATIENCE_S, PEERS, cases, each_language, ended, name_of, refusal
+from support.programs import PATIENCE_S, PEERS, cases, each_language, name_of
 from support.receivers import (
     CHAPTER_3,
     CHAPTER_9,
@@ -71,73 +70,6 @@ each_program = pytest.mark.parametrize(
 def stream_for(name: str) -> list[list[bytes]]:
     """The packets of ten heaps, and of the end, as a receiver takes them."""
     return stream(described=name != CHAPTER_12)
-
-
-# ---- Options ----
-
-
-@pytest.mark.parametrize("name", cases(((one.name,) for one in RECEIVERS), CHAPTER_9.__eq__))
-def test_all_twins_have_the_same_options_with_the_same_defaults_whatever_was_said_before(name):
-    option = r"(?:-\w(?: [A-Z]+)?, )?(--?[a-z-]+|\[HOST:\]PORT)(?: [A-Z]+)?"
-    pattern = rf"^ +(?:-h, .*|{option}\s+(\S.*(?:\n {{15,}}\S.*)*))"
-    found = []
-    for language in built():
-        before = ["-t", "60"] if language == "c" else []
-        done = ended([*program(name, language), *before, "--help"])
-        assert (done.returncode, done.stderr) == (0, "")
-        assert f"example: {name}" in done.stdout
-        options = re.findall(pattern, done.stdout, re.M)
-        found.append({option: " ".join(words.split()) for option, words in options if option})
-    assert found == [found[0]] * len(found)
-    (receiver,) = (one for one in RECEIVERS if one.name == name)
-    own = {
-        {"H": "--heap-size", "b": "--buffers", "s": "--sockets"}[letter]
-        for letter in receiver.accepted
-    }
-    assert found[0].keys() == {"-t", "--json", "--text", "[HOST:]PORT"} | own
-    if name == CHAPTER_9:
-        assert found[0]["--heap-size"] == "bytes of samples in a heap (1048576)"
-        assert found[0]["--buffers"] == (
-            "heaps that the pool has memory for (6); 0 for none, so that each gets new memory"
-        )
-
-
-REFUSED = {
-    "a number from 1 to 65535": [("0", "0"), ("65536", "65536"), ("127.0.0.1:", ""), ("a", "a")],
-    "a number of seconds up to 1e6": [(f"-t{text}", text) for text in ("0", "nan", "1000001", "a")],
-    "a number of bytes from 1 to 1073733632, such as 8192, 8KiB or 1MiB": [
-        (f"--heap-size={text}", text)
-        for text in ("0", "-1", "x", "1M", "1GiB", "1073733633", "9223372036854775808", "")
-    ],
-    "a whole number from 0 to 1000": [
-        (f"-b{text}", text) for text in ("-1", "1001", "x", "+5", "9" * 5000)
-    ],
-    "a whole number from 1 to 256": [(f"-s{text}", text) for text in ("0", "257", "x")],
-}
-
-
-@each_language
-def test_what_is_asked_for_wrongly_is_refused(language, monkeypatch, capsys):
-    usual = receiving.ReceiverOptions(heap_size=1 << 20, buffers=6, sockets=2)
-    parse = partial(receiving.parse_receiver_options, "", usual)
-    for words, texts in REFUSED.items():
-        name = CHAPTER_18 if words.endswith(" 256") else CHAPTER_9
-        for argument, text in texts:
-            argv = [*program(name, language), argument]
-            said = refusal(argv, parse if language == "python" else None, monkeypatch, capsys)
-            assert said.endswith(f"must be {words}, not '{text}'")
-
-
-@pytest.mark.parametrize(
-    ("name", "language"),
-    cases(
-        product((one.name for one in RECEIVERS if not one.accepted), built()),
-        lambda name, language: language != "python" or name == CHAPTER_3,
-    ),
-)
-def test_receivers_without_a_pool_are_not_told_of_one(name, language):
-    for option in ("-H", "-b") if language != "python" else ("-b",):
-        assert ended([*program(name, language), option, "5"]).returncode == 2
 
 
 # ---- What they say ----
