@@ -54,7 +54,6 @@ _OURS = re.compile(
     r"(?<![\w./-])(spead-tutorial [a-z]|python (-m bench|docs/|spead_tutorial/|\$\())"
 )
 _ACTIVATES = "/bin/activate"
-_COLUMNS = 103  # of a listing, at 1440 pixels
 
 
 def shells(path: Path) -> Iterator[list[str]]:
@@ -71,12 +70,6 @@ def test_commands_work_as_they_are_typed_by_a_reader_who_begins_at_their_page(pa
         return
     is_elsewhere = "tutorial" not in path.parts and "pip install" in path.read_text()
     assert is_elsewhere or any(_ACTIVATES in line for line in lines[:first])
-
-
-@pytest.mark.parametrize("path", PAGES, ids=name)
-def test_commands_fit_their_box_beside_both_side_bars(path):
-    lines = itertools.chain.from_iterable(shells(path))
-    assert [line for line in lines if len(line) > _COLUMNS] == []
 
 
 # ---- Listings ----

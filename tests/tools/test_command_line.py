@@ -42,21 +42,6 @@ def test_a_full_disk_is_one_line(words):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize("closed", [(0,), (1,), (2,), (0, 1, 2)], ids=str)
-def test_a_stream_that_is_closed_is_no_traceback(closed):
-    receiver = str(programs.program_path("tut_3_recv", "python"))
-    for status, *words in (
-        (0, COMMAND, "chapters"),
-        (0, COMMAND, "run", "4", "-n", "3", "--host", "127.0.0.1", "--port", "9"),
-        (1, sys.executable, receiver, "192.0.2.1:8888"),  # no address of this machine
-    ):
-        close = " ".join(f"{number}>&-" for number in closed)
-        done = run("sh", "-c", f'exec "$@" {close}', "sh", *words)
-        assert done.returncode == status, done
-        assert "Traceback" not in done.stderr
-        assert "NoneType" not in done.stderr
-
-
 @pytest.mark.parametrize("language", ["python", "c", "cpp"])
 def test_a_program_whose_words_are_lost_has_failed(language):
     if language == "cpp":
