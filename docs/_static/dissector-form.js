@@ -9,7 +9,7 @@ Play.fill("dissector", (place, one) => {
     const [flavour, packetSize, heapCount, descriptors] =
         ["flavour", "packetSize", "heapCount", "descriptors"].map((where) => one(`[data-where=${where}]`));
     const rows = one(".items"), add = one("form > button"), said = one(".said");
-    const strip = one(".strip"), shown = one(".packets");
+    const shown = one(".packets");
     let serial = 0, added = 0;  // fields, and items that the reader has added
     const opened = new Set([0]);  // packets that are to be seen, also after a change
 
@@ -84,7 +84,7 @@ Play.fill("dissector", (place, one) => {
     function box(packet, i, n) {
         const words = `Packet ${i + 1} of ${n}: ${packet.bytes.length} bytes, of which`
             + ` ${packet.payload} are payload from byte ${packet.offset} on`;
-        const one = make("details", {id: `dissector-packet-${i + 1}`}, make("summary", {}, words));
+        const one = make("details", {}, make("summary", {}, words));
         one.addEventListener("toggle", () => {
             opened[one.open ? "add" : "delete"](i);
             if (one.open && one.children.length === 1) one.append(table(packet, i + 1));
@@ -95,25 +95,12 @@ Play.fill("dissector", (place, one) => {
     }
 
     function show(cut) {
-        const runs = Packets.messages(cut.map((one) => one.bytes.length));
         const total = cut.reduce((sum, one) => sum + one.bytes.length, 0);
         const packets = cut.length === 1 ? "One packet" : `${cut.length} packets`;
-        const merged = runs.length === 1 ? "one message" : `${runs.length} messages`;
-        said.textContent = `${packets}, ${total} bytes. Where the kernel cuts messages into packets,`
-            + ` they are handed over as ${merged}.`;
+        said.textContent = `${packets}, ${total} bytes.`;
         if (cut.length > MOST_PACKETS) said.textContent += ` The first ${MOST_PACKETS} are shown.`;
-        const links = cut.slice(0, MOST_PACKETS).map((one, i) => link(one, i + 1));
-        const frames = runs.map((n) => make("li", {}, ...links.splice(0, n)));
-        strip.replaceChildren(...frames.filter((one) => one.children.length));
         shown.replaceChildren(
             ...cut.slice(0, MOST_PACKETS).map((one, i) => box(one, i, cut.length)));
-    }
-
-    function link(packet, number) {
-        const one = make("a", {href: `#dissector-packet-${number}`}, String(number));
-        one.setAttribute("aria-label", `Packet ${number}`);
-        one.style.flexGrow = packet.bytes.length;
-        return one;
     }
 
     function cut() {
@@ -125,16 +112,11 @@ Play.fill("dissector", (place, one) => {
             show(Dissector.packets(read()));
         } catch (error) {
             if (!(error instanceof Dissector.Refusal)) throw error;
-            strip.replaceChildren();
             shown.replaceChildren();
             refuse(error);
         }
     }
 
-    strip.addEventListener("click", (event) => {
-        const target = event.target.closest("a") && document.querySelector(event.target.getAttribute("href"));
-        if (target) target.open = true;
-    });
     add.addEventListener("click", () => {
         const id = `0x${(0x1000 + added).toString(16)}`;
         const group = row({name: `item_${++added}`, id, shape: "8", value: "0..7"});

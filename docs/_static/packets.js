@@ -82,5 +82,5 @@ const Packets = (() => {
         return {heaps: 2 * buffer / sum(memory), length: sum((size) => size)};
     }
 
-    return {leastPayload, cut, messages, group, waiting};
+    return {leastPayload, cut, group, waiting};
 })();

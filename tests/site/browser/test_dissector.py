@@ -137,7 +137,7 @@ def test_what_is_typed_is_in_the_bytes_at_once_and_a_packet_stays_open(dissector
     assert "descriptor of timestamp" not in dissector.locator(".dissector").inner_text()
     dissector.get_by_label("Descriptors, too").check()
     assert "descriptor of timestamp" in dissector.locator(".dissector").inner_text()
-    dissector.get_by_role("link", name="Packet 2").click()
+    dissector.get_by_text("Packet 2 of").click()
     table = dissector.get_by_role("table", name="Packet 2")
     table.wait_for()
     dissector.get_by_label("Heap count").fill("256")
@@ -182,7 +182,7 @@ def test_the_keyboard_alone_adds_an_item_and_opens_a_packet(dissector):
     dissector.keyboard.press("Control+A")  # it is in the new item's name
     dissector.keyboard.type("gain")
     assert dissector.locator("td", has_text="gain").count() > 0
-    dissector.get_by_role("link", name="Packet 3").focus()
+    dissector.locator("summary", has_text="Packet 3 of").focus()
     dissector.keyboard.press("Enter")
     dissector.get_by_role("table", name="Packet 3").wait_for()
     dissector.get_by_role("button", name=f"Remove item {before + 1}").focus()
@@ -224,7 +224,6 @@ def test_of_very_many_packets_the_first_are_shown_and_the_page_says_so(dissector
     fields.get_by_label("Shape").nth(1).fill("100000")
     fields.get_by_label("Packet size").fill("56")
     boxes = fields.locator("details").count()
-    assert boxes == fields.locator(".strip a").count()
     said = fields.locator(".said").inner_text()
     assert f"The first {boxes} are shown" in said
     assert int(said.split()[0]) > boxes
