@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.chapters.catalogue import PROGRAMS, find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.lab import Counters, LabError
 from spead_tutorial.measure import place as place_module
 from spead_tutorial.measure import programs, verify
@@ -17,7 +17,7 @@ from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.place import LISTENERS, Device, Evidence, Host, Loopback
 from spead_tutorial.measure.programs import ProgramOptions, run
 from spead_tutorial.measure.verify import Report, contradiction
-from support.programs import PATIENCE_S, cases, in_c, name_of
+from support.programs import PATIENCE_S, in_c
 
 CHAPTER_6 = find_chapter("6")
 THREE = ProgramOptions(heaps=3)
@@ -137,21 +137,6 @@ def test_chapter_6_is_borne_out_whoever_listens_on_loopback(lab, language, liste
     else:
         assert (record.icmp_errors, record.counted_packets) == (0, messages)
         assert record.received_packets + record.received_dropped == result.report.packets
-
-
-@pytest.mark.parametrize(
-    "chapter", cases(((one,) for one in PROGRAMS), lambda one: one.number == 10), ids=name_of
-)
-def test_every_program_can_be_run_without_a_listener(lab, chapter):
-    options = ProgramOptions(300, 8192) if "H" in chapter.accepted else THREE
-    result = run(
-        Loopback("none", lab),
-        chapter,
-        "c",
-        options if "n" in chapter.accepted else ProgramOptions(),
-    )
-    assert result.failure is None
-    assert result.evidence.icmp_errors == result.report.messages
 
 
 def test_a_slow_listener_loses_what_a_fast_sender_sends(lab):

@@ -85,23 +85,9 @@ _MARK_WHAT_IS_NEW = """(known) => {
     return [...found.keys()];
 }"""
 # The theme would let the whole article scroll sideways, so that is held to its width as well.
-TOO_WIDE = """() => {
-    const frames = [...document.querySelectorAll('html, .bd-article-container')];
-    const wide = frames.filter((one) => one.scrollWidth > one.clientWidth);
-    if (!wide.length) return [];
-    const scrolls = (one) => {
-        for (let box = one.parentElement; box && !frames.includes(box); box = box.parentElement)
-            if (getComputedStyle(box).overflowX !== 'visible') return true;
-        return false;
-    };
-    const name = (one) => [one.tagName.toLowerCase(), ...one.classList].join('.');
-    const end = Math.min(...wide.map((one) => one.getBoundingClientRect().left + one.clientWidth));
-    const found = [...document.querySelectorAll('article *')].filter(
-        (one) => one.getBoundingClientRect().right > end && !scrolls(one));
-    const over = (one) => `${name(one)} is ${one.scrollWidth - one.clientWidth} px too wide`;
-    return [...wide.map(over),
-        ...found.slice(-5).map((one) => `${name(one)}: ${one.textContent.trim().slice(0, 60)}`)];
-}"""
+_TOO_WIDE = """[...document.querySelectorAll('html, .bd-article-container')]
+    .filter((one) => one.scrollWidth > one.clientWidth)
+    .map((one) => `${one.localName} is ${one.scrollWidth - one.clientWidth} px too wide`)"""
 #: Boxes that scroll, and that the keyboard does not reach; on a phone there are most.
 _STUCK = """[...document.querySelectorAll('body *')]
     .filter((one) => one.tabIndex < 0 && ['Width', 'Height'].some((size) =>
@@ -266,7 +252,7 @@ class Looker:
             found += wait_for_tab_stops(page)
             for width in _WIDTHS:
                 page.set_viewport_size({"width": width, "height": 900})
-                found += [f"{width} px: {one}" for one in page.evaluate(TOO_WIDE)]
+                found += [f"{width} px: {one}" for one in page.evaluate(_TOO_WIDE)]
             for mode in ("light", "dark"):
                 page.emulate_media(color_scheme=mode)
                 page.wait_for_function(f"document.documentElement.dataset.theme === '{mode}'")
