@@ -4,26 +4,22 @@
 losses RECORD       what receivers lost at each rate, a row for each line
     chapter 7 in C | ours c tut_7_recv_power
 both-ends           each sender into each receiver, for minutes over a link
-plain-card          what each chapter gains, where the device cuts messages and where not
 """
 
 import shlex
 from collections.abc import Sequence
 
-from listings import chapter_page
 from measured import UnknownError, recording
-from measured_tables import SIZES, pairs, with_interval, word
 from sphinx.application import Sphinx
 from tables import KINDS, Table
 
-from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
 from spead_tutorial.measure import losses
 from spead_tutorial.measure.analysis import cpu_s_per_gb
 from spead_tutorial.measure.records import OURS, Received, Sample, Series, words_of
 from spead_tutorial.results.plots.theme import NAMES
-from spead_tutorial.results.units import number, percent, size, thousands
+from spead_tutorial.results.units import number, percent, thousands
 
-_RECORD, _PLAIN_CARD, _PLAIN = "both-ends", "plain-card", "plain card"
+_RECORD = "both-ends"
 
 
 def lost_at(record: str, *lines: str) -> Table:
@@ -81,26 +77,6 @@ def _named(implementation: str, language: str) -> str:
     return f"spead2 in {NAMES['cpp' if language == 'c' else language]}"
 
 
-def plain_card() -> Table:
-    """Return the gains of the ladder with heaps of each size, in both languages and both ways."""
-    ways = (("", ""), (" on a plain card", f'"variant={_PLAIN}"'))
-    columns = [(language, *way) for language in MEASURED for way in ways]
-    rows = [("Chapter", "Heap", *(f"{NAMES[one]}{said}" for one, said, _ in columns))]
-    for heap_size in SIZES:
-        for before, after in pairs(heap_size):
-            if not find_chapter(before).takes_destination:
-                continue
-            words = f"{_PLAIN_CARD} {word(heap_size)}"
-            cells = [
-                with_interval(f"{words} {language} {before} {way} -> {after}")
-                for language, _, way in columns
-            ]
-            chapter = find_chapter(after)
-            link = f"[]({chapter_page(chapter.number)})"
-            rows.append((link, size(heap_size), *cells))
-    return Table(rows)
-
-
 def setup(app: Sphinx) -> dict[str, bool]:
-    KINDS.update({"losses": lost_at, "both-ends": both_ends, "plain-card": plain_card})
+    KINDS.update({"losses": lost_at, "both-ends": both_ends})
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -8,7 +8,7 @@
                         others' CPU time it takes; what was asked for stands before both sides
     sizes RECORD        what the gain role says, with its interval: a column for each line
         Chapter 13 | tut_13_send_hot c -> cpp
-    ladder              what each chapter gained over the one before it
+    ladder RECORD VARIANT   what each chapter gained over the one before it; both may be left out
     over-best RECORD    what each program gained over the best of those before it, at three sizes;
         tut_8_send_reuse_memory     a line has a program, and the first is only compared with
     parts SIZE          the time of a heap, part by part: see splits.py
@@ -213,16 +213,17 @@ def sizes(record: str, *lines: str) -> Table:
     return Table(rows)
 
 
-def ladder() -> Table:
-    there = {one.language for one in recording(_RECORD).samples if one.implementation == OURS}
+def ladder(record: str = _RECORD, variant: str = "") -> Table:
+    there = {one.language for one in recording(record).samples if one.implementation == OURS}
     columns = [(size, language) for size in SIZES for language in LANGUAGES if language in there]
     rows = [("Chapter", *(f"{units.size(size)}, {NAMES[language]}" for size, language in columns))]
     for pair in steps():
         chapter = find_chapter(pair[1])
         words = chapter.change if chapter in STEPS else chapter.title
         link = f"[{chapter.number}]({chapter_page(chapter.number)})"
-        cells = [gain_cell(pair, size, language) for size, language in columns]
-        rows.append((f"{link}: {words[0].lower()}{words[1:]}", *cells))
+        cells = [gain_cell(pair, *column, record, variant) for column in columns]
+        if set(cells) != {NOTHING}:
+            rows.append((f"{link}: {words[0].lower()}{words[1:]}", *cells))
     return Table(rows)
 
 
@@ -256,11 +257,15 @@ def pairs(size: int) -> list[tuple[str, str]]:
     return list(pairwise(rung.program for rung in LADDER if rung.heap_size == size))
 
 
-def gain_cell(pair: tuple[str, str], heap_size: int, language: str) -> str:
-    """Return a gain; a dash where it is not in the ladder."""
+def gain_cell(
+    pair: tuple[str, str], heap_size: int, language: str, record: str = _RECORD, variant: str = ""
+) -> str:
+    """Return a gain; a dash where it is not in the ladder, or was not measured."""
     if pair not in pairs(heap_size):
         return NOTHING
-    return with_interval(f"{_RECORD} {language} {word(heap_size)} {' -> '.join(pair)}")
+    before, after = pair
+    words = f"{record} {language} {word(heap_size)} {before}"
+    return known(with_interval, f'{words} "variant={variant}" -> {after}')
 
 
 # ---- Machines ----
