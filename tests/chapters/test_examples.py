@@ -16,7 +16,7 @@ from support.programs import ended
 DOCS = ROOT / "docs"
 EXAMPLES = DOCS / "examples"
 PAGES = {
-    page: re.findall(r"```\{program-output\} python (.+)", page.read_text())
+    page: re.findall(r"```\{program-output\} python (\w.+)", page.read_text())
     for page in sorted(DOCS.glob("*/*.md"))
 }
 SHOWN = sorted({name for names in PAGES.values() for name in names})
