@@ -80,17 +80,11 @@ Play.fill("dissector", (place, one) => {
             make("thead", {}, make("tr", {}, ...head)), body);
     }
 
-    /* One packet: its bytes are laid out when somebody wants to see them. */
     function box(packet, i, n) {
         const words = `Packet ${i + 1} of ${n}: ${packet.bytes.length} bytes, of which`
             + ` ${packet.payload} are payload from byte ${packet.offset} on`;
-        const one = make("details", {}, make("summary", {}, words));
-        one.addEventListener("toggle", () => {
-            opened[one.open ? "add" : "delete"](i);
-            if (one.open && one.children.length === 1) one.append(table(packet, i + 1));
-        });
-        one.open = opened.has(i);
-        if (one.open) one.append(table(packet, i + 1));
+        const one = make("details", {open: opened.has(i)}, make("summary", {}, words), table(packet, i + 1));
+        one.addEventListener("toggle", () => opened[one.open ? "add" : "delete"](i));
         return one;
     }
 
