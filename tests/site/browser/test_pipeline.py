@@ -36,6 +36,8 @@ def test_in_turns_a_heap_takes_the_sum_and_overlapped_the_longer_time(model):
         single, pair = (model("layOut", {**work, "depth": depth}) for depth in (1, 2))
         assert single[-1]["resumed"] == 10 * (prepare + send)
         assert pair[-1]["resumed"] == 10 * max(prepare, send) + min(prepare, send)
+    slow = {"prepare": 5, "send": 3, "wake": 1, "back": 2, "depth": 1, "heaps": 10}
+    assert model("layOut", slow)[-1]["resumed"] == 10 * (5 + 1 + 3 + 2)
 
 
 def test_neither_thread_does_two_things_at_once_nor_more_than_are_in_flight(model):
