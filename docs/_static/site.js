@@ -59,17 +59,6 @@ document.addEventListener("DOMContentLoaded", () => {
             summary.setAttribute("aria-label", `Pages below: ${link.textContent.trim()}`);
     }
 
-    /* A tab that was chosen stays where it is, though the sets above it switch along with it. */
-    const sets = ".sd-tab-set";
-    let top;
-    document.addEventListener("change", ({target}) => {
-        top = target.closest(sets)?.getBoundingClientRect().top;
-    }, true);
-    document.addEventListener("change", ({target}) => {
-        const moved = target.closest(sets)?.getBoundingClientRect().top - top;
-        if (moved) window.scrollBy({top: moved, behavior: "instant"});
-    });
-
     /* Code that is too wide can be scrolled by keyboard: the theme sees to that, but only where the
        window changed, and not where a tab or a box was opened. */
     const look = () => window.dispatchEvent(new Event("resize"));
