@@ -52,6 +52,8 @@ def test_neither_thread_does_two_things_at_once_nor_more_than_are_in_flight(mode
             moments = [row[name] for name in ("prepare", "queued", "first", "last", "resumed")]
             assert moments == sorted(moments)
             assert sum(one["queued"] <= row["queued"] < one["resumed"] for one in rows) <= depth
+    in_one_call = [{"first": 0, "last": 4}, {"first": 0, "last": 6}]
+    assert model("sent", in_one_call) == [[0, 4], [4, 6]]
 
 
 def test_a_third_heap_in_flight_gains_only_where_a_thread_would_have_to_be_woken(model):
