@@ -90,7 +90,7 @@ def check_end(
     """A signal has ended a command: one line says so, and nothing of it is left."""
     out, errors = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + number
-    if output is None:  # of a receiver, which has said more
+    if output is None:  # of what may have said more
         assert errors.splitlines()[-1] == f"spead-tutorial: {WORDS[number]}"
     else:
         assert (out, errors.strip()) == (output, f"spead-tutorial: {WORDS[number]}")
@@ -148,7 +148,7 @@ def test_whenever_the_signal_comes_it_is_one_line_and_nothing_stays(marked, send
         time.sleep(source.uniform(0, 1.4))
         for _ in range(source.randint(1, 2) if number != signal.SIGINT else 1):
             send(process.pid, number)
-        check_end(marked, process, number)
+        check_end(marked, process, number, None)
     assert list(tmp_path.glob("*")) == []
 
 

@@ -7,12 +7,14 @@ import subprocess
 
 import pytest
 
-from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import find_chapter, find_receiver
+from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import delivery
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.delivery import claims, contradiction, failure
 from spead_tutorial.measure.programs import Done, ProgramOptions
 from spead_tutorial.measure.running import Running, finish
+from support.labs import needs_lab
 
 SENT = {"heaps": 10, "packets": 100, "dropped": 0}
 RECEIVED = {"heaps": 10, "packets": 100}
@@ -81,6 +83,30 @@ def test_behind_a_link_a_sender_is_on_a_core_with_its_streams(
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {1, 2})
     core, asked = delivery._on_one_core(find_chapter(number), options)
     assert (core, asked.streams) == (kept, streams)
+
+
+@needs_lab
+def test_without_a_link_to_a_second_machine_it_arrives_over_loopback_from_one_core(monkeypatch):
+    """From two its packets would lose their order."""
+    cores = []
+
+    class Watched(Running):
+        def __init__(self, *args, core=None):
+            cores.append(core)
+            super().__init__(*args, core=core)
+
+    def without_veth(kind: str | None = None, *, receiver: bool) -> Lab:
+        if kind is None:
+            raise LabError("this kernel offers no veth")
+        return Lab(kind, receiver=receiver)
+
+    monkeypatch.setattr(delivery, "Lab", without_veth)
+    monkeypatch.setattr(delivery, "Running", Watched)
+    with delivery.receiving_lab() as lab:
+        pair = find_receiver("7"), find_chapter("6"), ("c", "c")
+        done = delivery.deliver(lab, *pair, ProgramOptions(heaps=4), bits_per_s=8 * 10**8)
+    assert (lab.kind, done.failure) == ("loopback", None)
+    assert cores == [min(os.sched_getaffinity(0))]
 
 
 def test_where_others_send_too_none_are_said_to_be_missing():

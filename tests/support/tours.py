@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Tours that nobody made: samples of every case, with rates of one's choice."""
 
-import dataclasses
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -12,7 +10,6 @@ from spead_tutorial.chapters.catalogue import find_chapter
 from spead_tutorial.measure.case import Case
 from spead_tutorial.measure.records import Recording, Sample
 from spead_tutorial.tools import tour
-from spead_tutorial.tools.tour.rows import ARRIVALS, Arrival
 from support.records import HEADER, SAMPLE
 
 _MIB = 1 << 20
@@ -59,12 +56,3 @@ def _sample(case: Case, number: int, bytes_per_s: float | None) -> Sample:
         elapsed_ns=round(10 * _MIB / (bytes_per_s or 1) * 1e9),
         failure=None if bytes_per_s else "counted 1, not <2>",
     )
-
-
-def arrived(recording: Recording, *others: dict[str, Any]) -> Recording:
-    """Have 100 heaps arrive in C on a tour, once for each of some differences from this."""
-    usual = Arrival(6, 7, "c", "veth", 8 * 10**8, 100, 100, 11801, 11801)
-    found = [dataclasses.asdict(dataclasses.replace(usual, **other)) for other in others]
-    settings = recording.header.settings | {ARRIVALS: found}
-    header = replace(recording.header, settings=settings)
-    return dataclasses.replace(recording, header=header)

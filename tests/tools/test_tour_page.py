@@ -11,13 +11,13 @@ from msgspec.structs import replace
 from spead_tutorial.measure.records import Recording
 from spead_tutorial.results import plots
 from spead_tutorial.tools.tour.page import page
-from spead_tutorial.tools.tour.rows import entries, read_arrivals
-from support.tours import arrived, recorded
+from spead_tutorial.tools.tour.rows import entries
+from support.tours import recorded
 
 
 def drawn(recording: Recording, folder: Path) -> str:
     pictures = plots.save(folder / "tut-ladder.svg", plots.ladder(recording))
-    text = page(recording, entries(recording), read_arrivals(recording), pictures, folder)
+    text = page(recording, entries(recording), pictures, folder)
     alone = re.sub("<svg.*?</svg>", "", text, flags=re.DOTALL)
     for tag in set(re.findall(r"</(\w+)>", alone)):
         assert len(re.findall(rf"<{tag}[ >]", alone)) == alone.count(f"</{tag}>")
@@ -66,21 +66,6 @@ def test_what_failed_is_in_the_page_with_its_reason(tmp_path):
     assert f"6 Bigger packets, C: {reason}" in text
     assert f"✗ failed: {reason}" in text
     assert "What failed" not in drawn(recorded(), tmp_path)
-
-
-def test_a_page_has_what_arrived_and_every_packet_that_did_not(tmp_path):
-    values = ("Timestamp: 0          Power: <1>", "Timestamp: 4096       Power: 2.00")
-    lossy = {"received": 11790, "lost": 4, "dropped": 7}
-    text = drawn(
-        arrived(recorded(), {"values": values}, lossy, {"failure": "one is <missing>"}), tmp_path
-    )
-    assert "Here chapter 7 receives 100 heaps of 1 MiB from chapter 6, over a link (veth)" in text
-    cells = ("100", "11\u2009801", "11\u2009790", "4", "7 ✓")
-    assert "".join(f"<td>{cell}</td>" for cell in cells) in text
-    assert "<code>Timestamp: 0          Power: &lt;1&gt;\n…\nTimestamp: 4096" in text
-    assert "✗ failed: one is &lt;missing&gt;" in text
-    assert "<li>What arrives, C: one is &lt;missing&gt;</li>" in text
-    assert "What arrives" not in drawn(recorded(), tmp_path)
 
 
 def test_a_page_links_to_what_is_beside_it(tmp_path):

@@ -6,21 +6,18 @@ import os
 import pytest
 
 from spead_tutorial.measure.case import Case
-from spead_tutorial.measure.records import RecordError
 from spead_tutorial.results.units import times
 from spead_tutorial.tools.tour.rows import (
     Entry,
-    arrivals_text,
     entries,
     entries_table,
     headlines,
     notes,
     proof,
-    read_arrivals,
     spread,
     steps_table,
 )
-from support.tours import arrived, recorded
+from support.tours import recorded
 
 MIB = 1 << 20
 
@@ -142,18 +139,3 @@ def test_a_terminal_of_80_columns_has_room_for_the_table():
     recording = recorded(lambda case, number: 99.9e9)
     lines = steps_table(entries(recording)).text(80).splitlines()
     assert max(map(len, lines)) <= 80
-
-
-def test_what_arrived_is_a_table_and_a_failure_is_named_in_it():
-    values = tuple(f"Timestamp: {i:<10} Power: 1.00" for i in range(4))
-    lossy = {"received": 11790, "lost": 4, "dropped": 7, "values": values}
-    shown = arrivals_text(read_arrivals(arrived(recorded(), lossy, {"failure": "why"})))
-    numbers = [line.split() for line in shown.splitlines() if line.startswith("C ")]
-    assert numbers == [["C", "100", "11801", "11790", "4", "7", "✓"], ["C", "✗", "failed:", "why"]]
-    assert f"  {values[2]}\n  …\n  {values[3]}\n" in shown
-    assert arrivals_text([]) == ""
-
-
-def test_a_record_that_says_it_otherwise_is_refused_in_one_line():
-    with pytest.raises(RecordError, match=r"arrivals: Expected `int` >= 0 - at `\$\[0\]\.sent`"):
-        read_arrivals(arrived(recorded(), {"sent": -1}))

@@ -9,22 +9,15 @@ from pathlib import Path
 
 import click
 
-from spead_tutorial.chapters.catalogue import (
-    BESIDE_LADDER,
-    LADDER,
-    MEASURED,
-    find_chapter,
-    find_receiver,
-)
-from spead_tutorial.lab import Journey, Lab, LabError
+from spead_tutorial.chapters.catalogue import BESIDE_LADDER, LADDER, find_chapter
+from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure import baselines
 from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.case import Begun, Case, Step
 from spead_tutorial.measure.case import take as take_case
-from spead_tutorial.measure.delivery import Delivery, deliver, receiving_lab
 from spead_tutorial.measure.machine import header
 from spead_tutorial.measure.place import Device, Loopback, Place, over_loopback
-from spead_tutorial.measure.programs import ProgramError, ProgramOptions
+from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import OURS, RecordError, Recording, Sample, Sent, locked, read
 from spead_tutorial.measure.rounds import measure, schedule
 from spead_tutorial.measure.stats import differs
@@ -45,11 +38,6 @@ _TIMEOUT_S = 300.0
 _MIB = 1 << 20
 _RUNGS = (*LADDER, *BESIDE_LADDER)
 _NAMES = {PEER: "the peer", CEILING: "bare loops"}
-#: Of what arrives: who receives from whom, and over a link that is slow enough for both.
-_RECEIVER, _SENDER = "7", "6"
-_BITS_PER_S = 800_000_000
-_FEW_HEAPS, _USUAL_HEAPS = 4, 100  # of 1 MiB: about a second
-_FIRST_VALUES = 3
 #: What is to be tried next, in labs, and where there are none.
 _TRY = (
     "spead-tutorial run 10 --lang c -n 524288 -H 8192",
@@ -61,7 +49,6 @@ _TRY_WITHOUT = (
     "spead-tutorial doctor",
     "spead-tutorial chapters",
 )
-_NO_ARRIVALS = "Without data that arrives: without a lab, losses are not counted."
 
 
 @click.command()
@@ -183,10 +170,8 @@ def _measure(place: Place, size: str, path: Path) -> Recording:
     begun = time.monotonic()
     rounds, _ = SIZES[size]
     cases, without = planned(size, isinstance(place, Loopback))
-    arrived, why_not = receive_some(size) if isinstance(place, Device) else ([], [_NO_ARRIVALS])
-    settings = {"size": size, "rounds": rounds, "seed": _SEED, "without": [*without, *why_not]}
+    settings = {"size": size, "rounds": rounds, "seed": _SEED, "without": without}
     settings["drawn_by"] = "spead-tutorial tour"
-    settings[rows.ARRIVALS] = [dataclasses.asdict(arrival) for arrival in arrived]
     has_peer = any(case.implementation == PEER for case in cases)
     others = {PEER: metadata.version(PEER)} if has_peer else {}
     unfinished = path.with_suffix(".part")
@@ -226,59 +211,13 @@ def _take(place: Place, step: Step) -> Sample:
         )
 
 
-# ---- What arrives, in a lab of its own with a machine that receives ----
-
-
-def receive_some(size: str) -> tuple[list[rows.Arrival], list[str]]:
-    """Have a chapter receive what another sends, in all languages, or say why not."""
-    heaps = _FEW_HEAPS if size == "tiny" else _USUAL_HEAPS
-    try:
-        with receiving_lab() as lab:
-            return [_received(lab, language, heaps) for language in MEASURED], []
-    except LabError as error:
-        return [], [f"Without data that arrives: {error.summary}."]
-
-
-def _received(lab: Lab, language: str, heaps: int) -> rows.Arrival:
-    sender, receiver = find_chapter(_SENDER), find_receiver(_RECEIVER)
-    assert receiver is not None
-    it = rows.Arrival(sender.number, receiver.number, language, lab.kind, _BITS_PER_S, heaps)
-    options = ProgramOptions(heaps=heaps)
-    both = (language, language)
-    try:
-        done = deliver(lab, receiver, sender, both, options, bits_per_s=_BITS_PER_S)
-    except ProgramError as error:
-        return dataclasses.replace(it, failure=str(error))
-    if done.journey is None or done.accounting is None or not done.accounting.ok:
-        return dataclasses.replace(it, failure=done.failure)
-    values = [line for line in done.received.output.splitlines() if line.startswith("Timestamp")]
-    return dataclasses.replace(
-        it,
-        complete=len(values),
-        sent=done.journey.sent,
-        received=done.journey.received,
-        lost=done.journey.lost_on_the_way,
-        dropped=done.journey.dropped_packets,
-        values=(*values[:_FIRST_VALUES], *values[_FIRST_VALUES:][-1:]),
-        failure=_complaint(done, done.journey),
-    )
-
-
-def _complaint(done: Delivery, journey: Journey) -> str | None:
-    """Say what went wrong; packets of which is known where they were lost are no failure."""
-    for ended in (done.sent, done.received):
-        if ended.status != 0 and (ended is done.sent or journey.received == journey.sent):
-            return ended.complaint
-    return None
-
-
 # ---- Showing ----
 
 
 def _show(recording: Recording, output: Path) -> int:
     from spead_tutorial.tools.tour.page import page as page_of  # as slow to import as pictures
 
-    found, arrived = rows.entries(recording), rows.read_arrivals(recording)
+    found = rows.entries(recording)
     for headline in rows.headlines(found):
         click.echo(f"\n{headline.by:6}  {plain(str(headline))}")
         for line in headline.details:
@@ -288,19 +227,16 @@ def _show(recording: Recording, output: Path) -> int:
         click.echo(filled(plain(note)))
     click.echo(f"\n{rows.steps_table(found)}\n\n{rows.proof(found)}")
     click.echo("Smaller heaps, spead2, bare loops and other data are on the page.")
-    if arrived:
-        click.echo(f"\n{rows.arrivals_text(arrived)}")
     pictures = _draw(recording, output)
     page = output / PAGE
-    page.write_text(page_of(recording, found, arrived, pictures, output), encoding="utf-8")
+    page.write_text(page_of(recording, found, pictures, output), encoding="utf-8")
     click.echo("\nLook at")
     for path in (page, *pictures, output / RECORDS):
         click.echo(plain(f"  {path}"))
     click.echo("and try")
     for words in _TRY if not over_loopback(recording.header.lab) else _TRY_WITHOUT:
         click.echo(as_typed(f"  {words}"))
-    failures = {entry.row.failure for entry in found} | {entry.failure for entry in arrived}
-    failures.discard(None)
+    failures = {entry.row.failure for entry in found} - {None}
     for failure in sorted(map(str, failures)):
         click.echo(f"spead-tutorial: {plain(failure)}", err=True)
     return 1 if failures else 0

@@ -20,13 +20,11 @@ _AROUND = {
 def page(
     recording: Recording,
     found: Sequence[rows.Entry],
-    arrived: Sequence[rows.Arrival],
     pictures: Sequence[Path],
     folder: Path,
 ) -> str:
     first, loopback = rows.headlines(found), over_loopback(recording.header.lab)
     failed = [(entry.title.strip(), entry.by, entry.row.failure) for entry in found]
-    failed += [("What arrives", arrival.by, arrival.failure) for arrival in arrived]
     titles = "; ".join(f"{headline.by} {headline}" for headline in first)
     return pages.page(
         Path(__file__).with_name("tour.html.jinja"),
@@ -42,10 +40,6 @@ def page(
         table=rows.entries_table(found, recording),
         proof=rows.proof(found),
         links=_links(found, folder),
-        arrivals=rows.arrivals_table(arrived),
-        arrived=arrived[0].summary if arrived else "",
-        proved=rows.PROVED,
-        values=arrived[0].shown_values if arrived else [],
         notes=[rows.notes(recording, whole=whole) for whole in (False, True)],
         around={path: words for path, words in _AROUND.items() if (folder / path).exists()},
     )

@@ -1,30 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a tour came to: its rows, what each of them gained, how fast it is beside a bare loop.
-
-And what arrived, which is no measurement.
-"""
+"""What a tour came to: its rows, what each of them gained, how fast it is beside a bare loop."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-import msgspec
 
 from spead_tutorial.chapters.catalogue import BESIDE_LADDER, LADDER, Chapter, find_chapter
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.analysis import Row, rates_by_round, rows
 from spead_tutorial.measure.baselines import CEILING, PEER
 from spead_tutorial.measure.place import over_loopback
-from spead_tutorial.measure.records import OURS, Count, RecordError, Recording, Sample, Sent
+from spead_tutorial.measure.records import OURS, Recording, Sample, Sent
 from spead_tutorial.measure.stats import Estimate, differs
-from spead_tutorial.results.tables import NOTHING, Column, Table, ends, estimate, plain
+from spead_tutorial.results.tables import NOTHING, Column, Table, ends, estimate
 from spead_tutorial.results.units import number, percent, size, thousands, times
 from spead_tutorial.tools.command_line import worded
 
-#: What the settings of a tour's record call what arrived.
-ARRIVALS = "arrivals"
-#: What a mark in the table of that says.
-PROVED = "the sender's device, the receiver's machine and its socket agree on every packet"
 _LANGUAGES = {"python": "Python", "c": "C", "cpp": "C++"}
 #: The chapter whose clock is that of the whole program: nothing is compared with it.
 _FIRST = 2
@@ -288,76 +279,3 @@ def notes(recording: Recording, *, whole: bool) -> list[str]:
         FIRST=_FIRST,
     )
     return str(said).splitlines()
-
-
-# ---- What arrived ----
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Arrival:
-    """What arrived in one language, and what did not."""
-
-    sender: Count  # chapters
-    receiver: Count
-    language: str  # that of both programs
-    way: str  # kind of the link: `"veth"` or `"loopback"`
-    bits_per_s: Count  # its rate, headers included
-    heaps: Count  # heaps that were sent
-    complete: Count = 0  # heaps that arrived whole
-    # packets that were sent; received; lost on the way; without room in the receiver's socket
-    sent: Count = 0
-    received: Count = 0
-    lost: Count = 0
-    dropped: Count = 0
-    values: tuple[str, ...] = ()  # the receiver's lines about the first heaps, and the last one
-    # why this is not to be believed, or a program's complaint; None where all packets are
-    # accounted for
-    failure: str | None = None
-
-    @property
-    def by(self) -> str:
-        """The language, as tables have it."""
-        return _LANGUAGES[self.language]
-
-    @property
-    def summary(self) -> str:
-        """Who received from whom, and over what."""
-        return (
-            f"chapter {self.receiver} receives {self.heaps} heaps of 1 MiB from chapter"
-            f" {self.sender}, over a link ({self.way}) of {number(self.bits_per_s / 8e6)} MB/s"
-        )
-
-    @property
-    def shown_values(self) -> list[str]:
-        """The receiver's lines, with a mark where some are left out."""
-        *first, last = self.values or ("",)
-        return [*first, "…", last] if first else [*self.values]
-
-
-def read_arrivals(recording: Recording) -> list[Arrival]:
-    """Return what arrived on a tour; nothing where nothing could."""
-    try:
-        return msgspec.convert(recording.header.settings.get(ARRIVALS, []), list[Arrival])
-    except msgspec.ValidationError as error:
-        raise RecordError(f"{recording.header.experiment}: {ARRIVALS}: {error}") from None
-
-
-def arrivals_table(found: Sequence[Arrival]) -> Table[Arrival]:
-    values: list[Column[Arrival]] = [
-        Column("heaps whole", lambda arrival: arrival.complete, thousands),
-        Column("packets sent", lambda arrival: arrival.sent, thousands),
-        Column("received", lambda arrival: arrival.received, thousands),
-        Column("lost on the way", lambda arrival: arrival.lost, thousands),
-        Column("no room in the socket", lambda arrival: f"{thousands(arrival.dropped)} ✓"),
-    ]
-    names: list[Column[Arrival]] = [Column("by", lambda arrival: arrival.by, is_words=True)]
-    return Table(names, values, found, lambda arrival: _failed(arrival.failure))
-
-
-def arrivals_text(found: Sequence[Arrival]) -> str:
-    """Write what arrived for a terminal; nothing where nothing could."""
-    if not found:
-        return ""
-    values = [f"  {plain(value)}" for value in found[0].shown_values]
-    lines = [f"What arrives: {plain(found[0].summary)}", str(arrivals_table(found)), "", *values]
-    return "\n".join([*lines, *[""] * bool(values), f"✓: {PROVED}."])

@@ -7,11 +7,11 @@ from spead_tutorial.measure.corner_turn import Ended
 from spead_tutorial.results import plots
 from spead_tutorial.tools.array.page import page as page_of_array
 from spead_tutorial.tools.tour.page import page as written
-from spead_tutorial.tools.tour.rows import entries, read_arrivals
+from spead_tutorial.tools.tour.rows import entries
 from support.arrays import account, receiver, sender
 from support.arrays import recorded as recorded_array
 from support.browser import ONLY_VIOLATIONS, violations
-from support.tours import arrived, recorded
+from support.tours import recorded
 
 
 @pytest.fixture(scope="module")
@@ -21,11 +21,10 @@ def tour_page(tmp_path_factory):
     def rates(case, number):
         return None if (case.program, case.language) == ("tut_6_send_pktsize", "c") else 1e9
 
-    recording = arrived(recorded(rates), {}, {"failure": "it has failed"})
-    arrivals = read_arrivals(recording)
+    recording = recorded(rates)
     pictures = plots.save(folder / "tut-ladder.svg", plots.ladder(recording))
     path = folder / "index.html"
-    text = written(recording, entries(recording), arrivals, pictures, folder)
+    text = written(recording, entries(recording), pictures, folder)
     path.write_text(text, encoding="utf-8")
     return path
 
