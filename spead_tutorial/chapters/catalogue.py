@@ -389,9 +389,6 @@ class SenderExercise(Exercise):
 class ReceiverExercise(Exercise):
     """One whose program receives."""
 
-    # bytes of samples in the heaps of which the highest rate without loss is looked for; None
-    # where the chapter is not about that
-    heap_size: int | None = None
     counts: bool = True  # whether it says at the end how many heaps it has received
     gathers: bool = False  # whether it may print a line for several heaps
 
@@ -421,10 +418,10 @@ EXERCISES = (
 #: Those of the chapters that receive, in their order.
 RECEIVING = (
     ReceiverExercise("tut_3_recv", counts=False),
-    ReceiverExercise("tut_7_recv_power", 1 << 20),
-    ReceiverExercise("tut_9_recv_memory_pool", 16 << 20),
-    ReceiverExercise("tut_12_recv_chunks", 8192, gathers=True),
-    ReceiverExercise("tut_17_recv_hot", 1 << 20),
+    ReceiverExercise("tut_7_recv_power"),
+    ReceiverExercise("tut_9_recv_memory_pool"),
+    ReceiverExercise("tut_12_recv_chunks", gathers=True),
+    ReceiverExercise("tut_17_recv_hot"),
     ReceiverExercise("tut_18_recv_many_sockets"),
 )
 

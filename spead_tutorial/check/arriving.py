@@ -14,11 +14,10 @@ import spead_tutorial
 import spead_tutorial.send
 from spead_tutorial.chapters.catalogue import ReceiverExercise
 from spead_tutorial.check.trying import with_line
-from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab, LabMachine
+from spead_tutorial.lab import PORT, Arrivals, Counters, Journey, Lab
 from spead_tutorial.ledger import Gap, first_complaint
 from spead_tutorial.measure.delivery import NO_ACCOUNT, listening, receiving_lab
 from spead_tutorial.measure.programs import Done, ProgramError
-from spead_tutorial.measure.running import Listening
 from spead_tutorial.measure.verify import make_group
 
 #: More heaps than are in a chunk, of a size that is no power of two, and of several packets each.
@@ -31,21 +30,6 @@ _SILENCE_S = 10  # after which it is to end without that
 _CLOSE = 0.011  # what is printed has two digits
 _LINE = re.compile(r"^Timestamp: +(\d+) +Power: +(\S+) *$", re.M)
 _LAST = re.compile(r"^Received (\d+) heaps$", re.M)
-
-
-def started(
-    machine: LabMachine,
-    exercise: ReceiverExercise,
-    program: Path,
-    heap_size: int,
-    *,
-    text: bool = False,
-    core: int | None = None,
-) -> Listening:
-    """Start a receiver in Python, with what the chapter's is told."""
-    silence = "-t", str(_SILENCE_S)
-    argv, at = [sys.executable, str(program)], str(PORT)
-    return listening(machine, exercise.chapter, argv, heap_size, at, *silence, text=text, core=core)
 
 
 def samples(i: int) -> npt.NDArray[np.int8]:
@@ -62,11 +46,12 @@ def power(first: int, n: int = 1) -> float:
 
 def fault(exercise: ReceiverExercise, program: Path) -> str | None:
     """Send to a receiver in a lab of its own, and say what is wrong with what it prints, if any."""
+    argv, what = [sys.executable, str(program)], (HEAP_SIZE, str(PORT), "-t", str(_SILENCE_S))
     with receiving_lab() as lab:
         for _ in range(_ATTEMPTS):
             before, counted = lab.receiver.arrivals(), lab.counters()
             try:
-                with started(lab.receiver, exercise, program, HEAP_SIZE, text=True) as receiver:
+                with listening(lab.receiver, exercise.chapter, argv, *what, text=True) as receiver:
                     sent = _send(lab, exercise)
                     done = receiver.wait(_END_S)
             except ProgramError as error:
