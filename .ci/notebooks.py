@@ -6,6 +6,7 @@ of a run on this machine too, and shows what has changed.
 """
 
 import argparse
+import functools
 import json
 import re
 import sys
@@ -131,12 +132,11 @@ def texts(cell: Any) -> Iterator[str]:
 
 def html(folder: Path) -> int:
     """Run all notebooks, measuring less, and write them as pages."""
-    pages = notebooks.write_pages(FOLDER, folder, lambda line: print(line, flush=True), quick=True)
-    for page in pages:
-        if page.failure:
-            print(page.failure)
-    print(f"The notebooks, as they ran here: {folder / 'index.html'}")
-    return 1 if any(page.failure for page in pages) else 0
+    say = functools.partial(print, flush=True)
+    for failure in (failures := notebooks.write_pages(FOLDER, folder, say, quick=True)):
+        print(failure)
+    print(f"The notebooks, as they ran here: {folder / notebooks.START}.html")
+    return 1 if failures else 0
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ to it. What runs them comes with the extra ``[notebook]``.
 import base64
 import contextlib
 import copy
-import dataclasses
 import hashlib
 import html
 import importlib.util
@@ -16,8 +15,7 @@ import os
 import re
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +30,6 @@ START = "00_start_here"
 #: What a notebook's metadata has of its own run is below this: ``seconds``, how long it took.
 METADATA = "spead_tutorial"
 
-_NEEDED = ("IPython", "ipykernel", "jupytext", "matplotlib", "nbclient", "nbconvert", "pandas")
 _CELL_S = 600
 _KERNEL = "python3"
 _SVG = "image/svg+xml"
@@ -48,14 +45,6 @@ class MissingError(RuntimeError):
 
 class FailedError(RuntimeError):
     """A notebook could not be run to its end; the text says why, in one line."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Page:
-    path: Path  # it, as HTML
-    title: str  # its heading
-    seconds: float  # how long it took
-    failure: str | None  # why it did not come to its end
 
 
 def sources(folder: Path) -> list[Path]:
@@ -141,7 +130,7 @@ def execute(notebook: Any, folder: Path, *, quick: bool) -> None:
 # ---- As pages ----
 
 
-def page(notebook: Any, name: str, root: str = "..") -> str:
+def page(notebook: Any, name: str, root: str) -> str:
     """Return a notebook as one HTML page, which takes nothing from elsewhere."""
     import nbconvert
     from nbconvert.preprocessors import TagRemovePreprocessor
@@ -172,45 +161,22 @@ def _image(output: Any) -> str:
 
 def write_pages(
     folder: Path, output: Path, say: Callable[[str], None], *, quick: bool
-) -> list[Page]:
-    """Run all notebooks, and write each of them as a page, and an index of them."""
-    absent = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if absent:
-        text = f"{', '.join(absent)} not installed: pip install 'spead-tutorial[notebook]'"
-        raise MissingError(text)
+) -> list[str]:
+    """Run all notebooks, write each as a page, and return what failed; the first leads to all."""
     notebooks = sources(folder)
     output.mkdir(parents=True, exist_ok=True)
-    pages = []
+    failures = []
     for number, source in enumerate(notebooks, 1):
         say(f"notebook {number} of {len(notebooks)}: {source.stem}")
         notebook = lesson(read(source))
-        began, failure = time.monotonic(), None
         try:
             execute(notebook, folder, quick=quick)
         except FailedError as error:
-            failure = f"notebook {source.stem}: {error}"
-        path = output / f"{source.stem}.html"
+            failures.append(f"notebook {source.stem}: {error}")
         root = Path(os.path.relpath(folder.parent, output)).as_posix()
-        path.write_text(page(notebook, source.stem, root), encoding="utf-8")
-        pages.append(Page(path, title(notebook), time.monotonic() - began, failure))
-    (output / "index.html").write_text(_index(pages), encoding="utf-8")
-    return pages
-
-
-def _index(pages: Sequence[Page]) -> str:
-    """Return the page that leads to the others, made as they are."""
-    import jupytext
-
-    rows = []
-    for entry in pages:
-        what = f"failed: {entry.failure}" if entry.failure else f"{entry.seconds:.0f} s"
-        name, words = html.escape(entry.title), html.escape(re.sub(r"<[^>]+>", "", what))
-        rows.append(f'<li><a href="{entry.path.name}">{name}</a> ({words})</li>')
-    text = (
-        "# The notebooks, as they ran here\n\nEach page is a notebook with what its cells gave on"
-        f" this machine.\n\n<ul>{''.join(rows)}</ul>"
-    )
-    return page(jupytext.reads(text, fmt="md"), "index")
+        text = page(notebook, source.stem, root)
+        (output / f"{source.stem}.html").write_text(text, encoding="utf-8")
+    return failures
 
 
 # ---- A reader's own ----

@@ -69,7 +69,7 @@ def test_what_failed_is_in_the_page_with_its_reason(tmp_path):
 
 
 def test_a_page_links_to_what_is_beside_it(tmp_path):
-    names = "site/index.html", "site/tutorial/6-packet-size.html", "notebooks/index.html"
+    names = "site/index.html", "site/tutorial/6-packet-size.html", "notebooks/00_start_here.html"
     for name in names:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()

@@ -12,7 +12,7 @@ from spead_tutorial.tools.tour import rows
 
 _AROUND = {
     "site/index.html": "the site: every chapter, with its cause and its limits",
-    "notebooks/index.html": "the notebooks, as they ran on this machine",
+    "notebooks/00_start_here.html": "the notebooks, as they ran on this machine",
     "tour.jsonl": "the record, with every sample",
 }
 
