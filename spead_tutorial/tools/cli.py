@@ -21,7 +21,7 @@ from spead_tutorial.tools.array.command import array
 from spead_tutorial.tools.check import check
 from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, as_process, as_typed
 from spead_tutorial.tools.doctor import doctor
-from spead_tutorial.tools.lab import lab, sink
+from spead_tutorial.tools.lab import lab
 from spead_tutorial.tools.notebooks import notebook
 from spead_tutorial.tools.recv import recv
 from spead_tutorial.tools.run import run
@@ -125,7 +125,7 @@ def path(program: str, lang: str) -> int:
     return 0
 
 
-for _command in (array, check, doctor, lab, notebook, recv, run, sink, tour, why):
+for _command in (array, check, doctor, lab, notebook, recv, run, tour, why):
     cli.add_command(_command)
 
 

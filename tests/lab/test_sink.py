@@ -12,11 +12,9 @@ import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import click
 import pytest
 
 from spead_tutorial.lab import sink_path
-from spead_tutorial.tools.lab import sink as command
 from support.lab_scripts import PATIENCE_S, send_gso
 from support.ref_encode import header, packet, pointer
 from support.trouble import stop_packet as stop
@@ -243,24 +241,3 @@ def test_without_json_the_summary_is_one_line():
     assert first.startswith("listening 127.0.0.1 ")
     assert last.startswith("packets 0, ")
     assert last.endswith("stopped by silence")
-
-
-# ---- Its command ----
-
-
-def test_the_command_has_the_options_of_the_program():
-    listed = run(PROGRAM, "--help")
-    assert listed.returncode == 0
-    assert "example: sink " in listed.stdout
-    found = re.findall(r"^ +(--?[a-z-]+)(?: ([A-Z]+))?", listed.stdout, re.M)
-    options = [one for one in command.params if isinstance(one, click.Option)]
-    assert [(one.opts[0], one.metavar or "") for one in options] == [
-        (name, value) for name, value in found if name != "-h"
-    ]
-
-
-def test_the_command_takes_no_name_for_an_option_of_the_program(monkeypatch, here):
-    became = []
-    monkeypatch.setattr("os.execv", lambda *what: became.append(what))
-    assert here("sink", "-t", "-1", "--json", "--", "-host", "0").returncode == 0
-    assert became == [(PROGRAM, [PROGRAM, "-t", "-1", "--json", "--", "-host", "0"])]

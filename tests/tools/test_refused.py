@@ -81,7 +81,6 @@ pytestmark = pytest.mark.usefixtures("elsewhere")
         ("run 10 --host 127.0.0.1 --port 0", "--port"),
         ("run 10 --allow-real-network", "that is for sending to --host"),
         ("run 10 --kind ifb --host 127.0.0.1 --port 9", "sending to --host, without --kind"),
-        ("sink 127.0.0.1", "Missing argument 'PORT' (see spead-tutorial sink"),
         ("tour --output /proc/self/status", "--output"),
         ("why", "say what to look at: -- COMMAND, or --pid PID"),
         ("why --pid 1 -- true", "say what to look at"),
