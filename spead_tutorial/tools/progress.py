@@ -2,28 +2,18 @@
 """How far a run has come, for who waits at a terminal."""
 
 import contextlib
-import math
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import click
 
-from spead_tutorial.chapters.catalogue import Chapter
-from spead_tutorial.lab import Lab, LabError
 from spead_tutorial.measure.case import Step
-from spead_tutorial.measure.programs import ProgramOptions
-from spead_tutorial.measure.verify import IP_UDP_HEADERS, packet_sizes
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-#: What is over by then shows nothing.
-PATIENCE_S = 2.0
-#: How often what is shown is renewed. Seldom, so that it disturbs no measurement.
-INTERVAL_S = 1.0
 _T = TypeVar("_T")
 
 
@@ -48,56 +38,16 @@ def _bar() -> "Progress":
     )
 
 
-# ---- Of one run ----
-
-
 @contextlib.contextmanager
-def shown(share: Callable[[], float] | None) -> Iterator[None]:
-    """Show on a terminal how far the ``with`` block's sending has come, if it lasts."""
+def shown(what: str) -> Iterator[None]:
+    """Show on a terminal that something goes on in the ``with`` block."""
     if not sys.stderr.isatty():
         yield
         return
-    over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(over, share), daemon=True)
-    watcher.start()
-    try:
+    from rich.console import Console
+
+    with Console(stderr=True).status(what, refresh_per_second=1):  # more would disturb it
         yield
-    finally:
-        over.set()
-        watcher.join()
-
-
-def _watch(over: threading.Event, share: Callable[[], float] | None) -> None:
-    bar = _bar()
-    task = bar.add_task("Sending", total=1.0 if share else None, name="")  # its clock begins
-    if over.wait(PATIENCE_S):
-        return
-    with bar, contextlib.suppress(LabError):
-        ended = False
-        while not ended:
-            ended = over.wait(INTERVAL_S)
-            bar.update(task, completed=share() if share else 0, refresh=True)
-
-
-def share_sent(lab: Lab, chapter: Chapter, options: ProgramOptions) -> Callable[[], float]:
-    """Begin to watch how far a program comes that is run next in a lab."""
-    device = lab.device if chapter.takes_destination else "lo"
-    before = lab.counters(device)
-    heap_size = options.heap_size or chapter.heap_size
-    packet_size = options.packet_size or chapter.packet_size or lab.mtu - IP_UDP_HEADERS
-    looked_at = min(heap_size, 1 << 26)  # as many bytes for each of its bytes as the whole heap
-    expected = math.inf  # of packets that cannot be made nothing is ever sent
-    with contextlib.suppress(ValueError, MemoryError):
-        first, other, end = map(sum, packet_sizes(looked_at, packet_size))
-        more = (options.heaps or chapter.heaps) - 1
-        expected = (first + more * other) * heap_size / looked_at + end
-
-    def share() -> float:
-        counted = lab.counters(device) - before
-        headers = (counted.link_header + IP_UDP_HEADERS) * counted.packets
-        return (counted.bytes - headers) / expected
-
-    return share
 
 
 # ---- Of many ----

@@ -98,9 +98,8 @@ def run(**given: Any) -> int:
 
     CHAPTER is a number or the name of a program. It prints the rate, payload bytes over
     time, and what proves it: the packets that the program claims, and what the device
-    counted. While that lasts, a terminal shows how far it has come. A chapter takes only the
-    options that it introduced or inherited: see spead-tutorial chapters. A number of BYTES may
-    have a unit, as in 8KiB, 1MiB or 9kB.
+    counted. A chapter takes only the options that it introduced or inherited: see spead-tutorial
+    chapters. A number of BYTES may have a unit, as in 8KiB, 1MiB or 9kB.
 
     A chapter that receives is run with one that sends to it, on the two machines of a lab, and
     the options of that one are passed on to it. What both print is shown, and then what became of
@@ -145,14 +144,11 @@ def _send(asked: _Asked, chapter: Chapter) -> str | None:
     _check(asked, chapter, asked.lang, to)
     with contextlib.ExitStack() as stack:
         place: Device | Host
-        share = None
         if to is None:
-            here = stack.enter_context(_lab(asked, chapter))
-            place = Device(here, link)
-            share = progress.share_sent(here, chapter, asked.options)
+            place = Device(stack.enter_context(_lab(asked, chapter)), link)
         else:
             place = Host(*to, allow_real_network=asked.allow_real_network)
-        with progress.shown(share):
+        with progress.shown("Sending"):
             result = programs.run(place, chapter, asked.lang, asked.options)
     if asked.as_json:
         click.echo(json.dumps(result.as_dict()))
