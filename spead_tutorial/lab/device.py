@@ -25,31 +25,16 @@ FAR_MAC = "02:00:00:00:1f:02"
 RELAY = "relay0"
 #: What the sender's device is called besides, where it leads to a receiver or to a switch.
 ALIAS = "to a receiver of spead_tutorial's"
-#: How `root_commands` begin and end for each kind, for it to be quiet and to lose nothing.
-_MADE_WITH = {
-    "dummy": ("ip link add dummy1 type dummy", "ip link set dummy1 addrgenmode none"),
-    "ifb": ("ip link add dummy1 type ifb", "ip link set dummy1 addrgenmode none"),
-    "veth": (
-        "ip link add dummy1 type veth peer name far0",
-        "ip link set far0 addrgenmode none",
-        "ip link set far0 mtu 9216 up",
-        "ip link set dummy1 addrgenmode none arp off multicast off",
-    ),
-}
-_ENDED_WITH = {"ifb": ("tc qdisc replace dev dummy1 root noqueue",)}
 
 
-def root_commands(kind: str = KINDS[0]) -> tuple[str, ...]:
-    """Return the commands of iproute2 that a person with root types to get the same device.
-
-    Parameters
-    ----------
-    kind : str, optional
-        The kind of device: one of `KINDS`.
-    """
-    check_kind(kind)
-    up = ("ip link set dummy1 mtu 9216 up", "ip addr add 192.168.31.1/24 dev dummy1")
-    return _MADE_WITH[kind] + up + _ENDED_WITH.get(kind, ())
+def root_commands() -> tuple[str, ...]:
+    """Return the commands of iproute2 that a person with root types to get the same device."""
+    return (
+        "ip link add dummy1 type dummy",
+        "ip link set dummy1 addrgenmode none",
+        "ip link set dummy1 mtu 9216 up",
+        "ip addr add 192.168.31.1/24 dev dummy1",
+    )
 
 
 def check_kind(kind: str | None, kinds: tuple[str, ...] = KINDS) -> None:
