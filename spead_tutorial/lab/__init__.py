@@ -29,7 +29,7 @@ from .disturbance import Disturbance, Disturbed
 from .lab import Lab, LabProbe, probe, sink_path
 from .machine import LabMachine, LabReceiver
 from .process import LabProcess
-from .route import check_destination, route_device
+from .route import check_destination
 
 __all__ = [
     "ADDRESS",
@@ -57,6 +57,5 @@ __all__ = [
     "icmp_error_bytes",
     "probe",
     "root_commands",
-    "route_device",
     "sink_path",
 ]

@@ -65,13 +65,6 @@ class PacketRing:
         self._ring.close()
         self._socket.close()
 
-    def is_empty(self) -> bool:
-        """Whether nothing came, of any protocol."""
-        return not self._status(0) & _OURS
-
-    def _status(self, frame: int) -> int:
-        return int(_HEADER.unpack_from(self._ring, frame)[0])
-
     def missed(self) -> int:
         """Return how many messages there was no room for since this was last asked."""
         counts = self._socket.getsockopt(_SOL_PACKET, _STATISTICS, 8)

@@ -14,35 +14,21 @@ _IFF_LOOPBACK = 0x8
 _Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
-def route_device(host: str) -> str | None:
-    """Name the device out of which this process would send to a host; None without a route.
-
-    The kernel is asked for its route, in the network namespace of this process; nothing is
-    sent (except to find the address of a host that is given by name).
-
-    Parameters
-    ----------
-    host : str
-        An address, IPv4 or IPv6, also of a multicast group, or a name.
-    """
-    for address, scope in _addresses(host):
-        if link := _link_to(address, scope):
-            return str(link.get_attr("IFLA_IFNAME"))
-    return None
-
-
 def check_destination(
     host: str, *, device: str | None = None, allow_real_network: bool = False
 ) -> None:
     """Refuse a host to which packets would leave through a real interface.
 
+    The kernel is asked for its route, in the network namespace of this process; nothing is sent
+    (except to find the addresses of a name).
     Loopback is fine, and so is a device that throws everything away: a dummy, an ifb, or a
     lab's veth. A host to which there is no route passes: sending to it is an error anyway.
 
     Parameters
     ----------
     host : str
-        The destination, as for `route_device`. Of a name every address is looked at.
+        An address, IPv4 or IPv6, also of a multicast group; or a name, every address of which is
+        looked at.
     device : str, optional
         The device to send out of, where that is not the route's, as for a multicast group.
     allow_real_network : bool

@@ -505,7 +505,6 @@ def test_a_lab_outlives_a_fork_that_ends_and_ends_with_its_process_where_nobody_
 
 def test_loopback_is_a_fine_destination_and_an_unknown_host_an_error_in_one_line():
     for host in ("127.0.0.1", "127.3.2.1", "localhost", "0.0.0.0"):
-        assert lab_module.route_device(host) == "lo"
         lab_module.check_destination(host)
     with pytest.raises(LabError, match="no address is known"):
         lab_module.check_destination("not a host")
@@ -520,27 +519,21 @@ def test_a_real_interface_is_refused_by_name_unless_asked_for():
             except lab_module.LabError as error:
                 print(error)
             lab_module.check_destination(host, allow_real_network=True)
-        print(lab_module.route_device(host))
     """
     with Lab("veth", receiver=True) as lab:
         done = lab.receiver.run(script(text), capture_output=True, text=True)
     assert done.stderr == ""
-    *refused, device = done.stdout.splitlines()
+    refused = re.findall("reached through far0, a real.*--allow-real-network", done.stdout)
     assert len(refused) == 2
-    assert all(
-        re.search(f"reached through {device}, a real.*--allow-real-network", one) for one in refused
-    )
 
 
 def test_in_a_lab_its_device_is_a_fine_destination(each_lab):
     text = """
         for host in ("192.168.31.2", "239.1.2.3", "127.0.0.1", "192.168.31.1", "198.51.100.1"):
             lab_module.check_destination(host)
-            print(lab_module.route_device(host))
     """
     done = each_lab.run(script(text), capture_output=True, text=True)
-    assert done.stderr == ""
-    assert done.stdout.split() == ["dummy1", "dummy1", "lo", "lo", "None"]
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 class Link(dict):
