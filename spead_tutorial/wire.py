@@ -385,23 +385,20 @@ def _bytes(n: int) -> str:
 def dissect(
     packet: bytes | bytearray | memoryview,
     *,
-    pointers: Iterable[Pointer] = (),
     names: Mapping[int, str] | None = None,
     bug_compat: int = 0,
 ) -> list[Field]:
     """Take a packet apart into rows that cover each of its bytes once, in order.
 
     Descriptors that are in the packet as a whole are taken apart in turn. A row says in words
-    what is odd about it, and that of the number of pointers also what the packet lacks.
+    what is odd about it, and that of the number of pointers also what the packet lacks. Where in
+    its payload the items start that other packets point to is not known: the bytes then seem to
+    belong to the item before.
 
     Parameters
     ----------
     packet : bytes-like
         One whole packet, well-formed or not.
-    pointers : iterable of Pointer
-        All pointers of the heap, in their order. Without them it is not known where in this
-        packet's payload the items start that other packets point to: the bytes then seem to
-        belong to the item before.
     names : mapping from int to str, optional
         Names of items by their id.
     bug_compat : int
@@ -419,12 +416,11 @@ def dissect(
 
     See Also
     --------
-    dissect_heap : does this for all packets of a heap.
+    dissect_heap : does this for all packets of a heap, and knows.
     """
     data = bytes(packet)
     reading = _read(data)
-    places = _Places.of([reading.packet], pointers)
-    return _rows(data, reading, places, _known(names), bug_compat)
+    return _rows(data, reading, _Places.of([reading.packet]), _known(names), bug_compat)
 
 
 def _known(names: Mapping[int, str] | None) -> Mapping[int, str]:
@@ -538,9 +534,9 @@ class _Places:
     end_is_said: bool
 
     @classmethod
-    def of(cls, packets: Sequence[Packet], pointers: Iterable[Pointer] = ()) -> _Places:
+    def of(cls, packets: Sequence[Packet]) -> _Places:
         # Of several items at one address all but the last are empty.
-        items = itertools.chain(*(packet.items for packet in packets), pointers)
+        items = itertools.chain(*(packet.items for packet in packets))
         owners = {item.value: item for item in items if not item.immediate}
         said = [packet.heap_length for packet in packets if packet.heap_length is not None]
         seen = ((packet.payload_offset or 0) + len(packet.payload) for packet in packets)
