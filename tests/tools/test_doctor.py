@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is said of the machine and of how the programs were built: read, never guessed."""
 
-import functools
 import importlib.resources
 import json
 import os
@@ -13,12 +12,10 @@ from pathlib import Path
 import pytest
 
 from spead_tutorial import recv
-from spead_tutorial.lab import Lab, LabProbe, root_commands
+from spead_tutorial.lab import LabProbe, root_commands
 from spead_tutorial.measure import machine
-from spead_tutorial.send import route_packet_size
 from spead_tutorial.tools import doctor
 from support import ROOT
-from support.labs import probe
 from support.needs import need
 from support.typed import run
 
@@ -89,20 +86,6 @@ def findings() -> dict[str, doctor.Check]:
     return {finding.name: finding for finding in doctor.examine()}
 
 
-def test_the_doctor_says_how_large_a_packet_goes_in_one_piece(monkeypatch):
-    fits = route_packet_size("127.0.0.1")
-    assert f"up to {fits} bytes in one piece" in findings()["packets, loopback"].value
-    if probe().reason is not None:
-        pytest.skip(f"no lab here: {probe().reason}")
-    monkeypatch.setattr(doctor, "probe", probe)
-    monkeypatch.setattr(doctor, "Lab", functools.partial(Lab, mtu=1500))
-    found = findings()["packets, lab"]
-    assert (found.state, found.value) == ("warn", "up to 1472 bytes in one piece (MTU 1500)")
-    assert found.mend == (
-        "packets of 9000 bytes travel in fragments: raise the MTU, or use -p 1472"
-    )
-
-
 def test_where_there_can_be_no_lab_the_doctor_fails_and_names_the_commands_for_root(here):
     done = here("doctor")
     assert done.returncode == 1
@@ -147,12 +130,8 @@ def test_what_the_kernel_does_not_offer_to_sockets_is_a_warning(monkeypatch):
     for name in ("_UDP_SEGMENT", "_SO_ZEROCOPY"):
         monkeypatch.setattr(doctor, name, 9999)
     found = findings()
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        found["nowhere"] = doctor._packet_limit("packets, loopback", sock, "127.255.255.255")
     for name in ("UDP GSO", "zero-copy"):
         assert found[name].value == "not offered (Protocol not available)"
-    assert found["nowhere"].value == "no way to 127.255.255.255 (Permission denied)"
-    for name in ("UDP GSO", "zero-copy", "nowhere"):
         assert found[name].state == "warn"
         assert found[name].mend is not None
 
@@ -202,12 +181,10 @@ def test_every_program_of_others_that_commands_run_is_named_where_it_is_missing(
 
 # ---- The verdict ----
 
-FINE, SLOW, TOOL, BROKEN = (
+FINE, SLOW, TOOL = (
     doctor.Check(name, state, "so")
-    for name, state in (
-        ("lab", "ok"), ("load", "warn"), ("strace", "warn"), ("programs", "fail")
-    )
-)  # fmt: skip
+    for name, state in (("lab", "ok"), ("load", "warn"), ("strace", "warn"))
+)
 
 
 @pytest.mark.parametrize(
@@ -220,7 +197,6 @@ FINE, SLOW, TOOL, BROKEN = (
          " missing that other commands use."),
         ([TOOL, TOOL], "All chapters run here; nothing was found that makes rates vary; 2 things"
          " are missing that other commands use."),
-        ([FINE, SLOW, BROKEN], "Not all chapters run here: some of their programs are missing."),
     ],
 )  # fmt: skip
 def test_the_verdict_is_a_sentence_that_counts(found, said):
