@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from spead_tutorial.lab import Counters, Lab, LabError, check_destination, sink_path
+from spead_tutorial.lab import Counters, Lab, check_destination, sink_path
 from spead_tutorial.measure.running import Listening, ProgramError, Start
 
 __all__ = [
@@ -188,28 +188,19 @@ class Place(abc.ABC):
 class Device(Place):
     """The device of a lab, which counts all that is sent into it.
 
-    Its rate may have a limit, `bits_per_s`; by default it has none. Where the lab has died, as
-    after an interrupt, a function may make it `again`.
+    Its rate may have a limit, `bits_per_s`; by default it has none.
     """
 
     _lab: Lab
 
-    def __init__(
-        self, lab: Lab, bits_per_s: int | None = None, again: Callable[[], Lab] | None = None
-    ) -> None:
-        self._lab, self.bits_per_s, self._again = lab, bits_per_s, again
+    def __init__(self, lab: Lab, bits_per_s: int | None = None) -> None:
+        self._lab, self.bits_per_s = lab, bits_per_s
         self.address, self.port, self.mtu = lab.address, lab.port, lab.mtu
         self.device, self.kind = lab.device, lab.kind
 
     @property
     def lab(self) -> Lab:
         """The lab that it is in."""
-        if self._again is not None:
-            try:
-                self._lab.counters()
-            except LabError:
-                self._lab.close()
-                self._lab = self._again()
         return self._lab
 
     def _watch(self, stack: contextlib.ExitStack) -> _Begun:

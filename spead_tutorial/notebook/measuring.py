@@ -4,7 +4,6 @@
 import atexit
 import contextlib
 import dataclasses
-import functools
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -83,10 +82,9 @@ def open_place(*, loopback: bool = LOOPBACK, receiver: bool = False) -> Place:
     """
     close_place()
     two = receiver and not loopback and "veth" in probe().kinds
-    make_lab = functools.partial(Lab, receiver=True) if two else Lab
     lab = None
     try:
-        lab = None if loopback else make_lab()
+        lab = None if loopback else Lab(receiver=two)
     except LabError as error:
         print(f"There is no lab here: {error.summary}.")
         print("All that a lab needs is looked at by: spead-tutorial doctor")
@@ -97,7 +95,7 @@ def open_place(*, loopback: bool = LOOPBACK, receiver: bool = False) -> Place:
         print("The cells below send over loopback, and what they show is marked: it is slower")
         print("than a device that throws packets away, and others may use it meanwhile.")
     global _open
-    _open = Unread() if lab is None else Device(lab, again=make_lab)
+    _open = Unread() if lab is None else Device(lab)
     return _open
 
 

@@ -109,7 +109,7 @@ def test_programs_run_in_the_place_and_what_is_sent_is_counted_also_before_a_fai
 
 
 def test_where_there_can_be_no_lab_it_says_why_and_takes_loopback(monkeypatch, closed, capsys):
-    def no_lab() -> None:
+    def no_lab(*, receiver: bool) -> None:
         raise LabError("it is forbidden here: allow it")
 
     monkeypatch.setattr(measuring, "Lab", no_lab)
@@ -142,9 +142,6 @@ def test_a_lab_may_have_a_second_machine_and_packets_may_be_lost_on_the_way(clos
         sock.sendto(b"here", receiver.getsockname())
         receiver.settimeout(10)
         assert receiver.recv(10) == b"here"
-    place.lab.close()
-    assert place.has_receiver
-    assert place.lab.receiver.device == "far0"  # another, as the first one has died
 
 
 # ---- Runs ----
