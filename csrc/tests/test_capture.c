@@ -386,108 +386,62 @@ static void make_filtered_file(void)
         put_heap(0, i == 2, false, i == 1 ? 8889 : 8888, 1 + i);
 }
 
+/* By how many of the three heaps they take; of more than one condition, neither goes first. */
+static const char *const filters[HEAPS + 1][16] = {
+    {"src port 8889", "src host fd00::2", "port 8889 or ip6 and port 1",
+     "src and dst net 10.0.0.2/31", "ip6 dst net fd00::/127", "port 0"},
+    {"dst port 8889", "host 10.0.0.2 and port 8888",
+     "udp and src host fd00::1 and dst host fd00::2", "ip6", "not ip6 && ! port 8889",
+     "not not ip6||!(udp)", "port 8889 or (ip6 and port 1)", "dst port (8889 or 1234)",
+     "portrange 8889-9000", "src or dst port 8889", "ip6 dst net fd00::2/127", "net ::/0",
+     "not net 0.0.0.0/0"},
+    {"udp port 8888", "ip", "port 8889 or ip6", "not port 8889 and 8888",
+     "port 8889 or 8888 and ip", "src and dst portrange 1234-8888", "dst or src host 10.0.0.2",
+     "src and dst net 10.0.0.0/30", "ip dst host 10.0.0.2 or 10.0.0.3", "net 10",
+     "net 10.0.1 or net 10.0.0.2", "net 10.0/16", "net 10.0.0.0 mask 255.0.255.0"},
+    {" udp\t", "port 1234", "port 8889 or (1 or 8888)", "dst port 8889 or not 8889",
+     "udp dst portrange 9000-8889 or 8888", "src 10.0.0.1 or fd00::1", "portrange 0-65535"},
+};
+
 TEST(a_filter_takes_what_comes_from_or_goes_to_ports_and_addresses)
 {
-    static const struct {
-        const char *filter;
-        uint64_t n;
-    } filters[] = {
-        {" udp\t", 3},
-        {"udp port 8888", 2},
-        {"dst port 8889", 1},
-        {"src port 8889", 0},
-        {"port 1234", 3},
-        {"host 10.0.0.2 and port 8888", 1},
-        {"udp and src host fd00::1 and dst host fd00::2", 1},
-        {"src host fd00::2", 0},
-        {"ip", 2},
-        {"ip6", 1},
-        {"not ip6 && ! port 8889", 1},
-        {"not not ip6||!(udp)", 1},
-        {"port 8889 or ip6", 2},
-        {"port 8889 or ip6 and port 1", 0}, /* neither goes first */
-        {"port 8889 or (ip6 and port 1)", 1},
-        {"not port 8889 and 8888", 2},
-        {"port 8889 or 8888 and ip", 2},
-        {"dst port (8889 or 1234)", 1},
-        {"port 8889 or (1 or 8888)", 3},
-        {"dst port 8889 or not 8889", 3},
-        {"portrange 8889-9000", 1},
-        {"udp dst portrange 9000-8889 or 8888", 3},
-        {"src and dst portrange 1234-8888", 2},
-        {"src or dst port 8889", 1},
-        {"dst or src host 10.0.0.2", 2},
-        {"src and dst net 10.0.0.0/30", 2},
-        {"src and dst net 10.0.0.2/31", 0},
-        {"src 10.0.0.1 or fd00::1", 3},
-        {"ip dst host 10.0.0.2 or 10.0.0.3", 2},
-        {"net 10", 2},
-        {"net 10.0.1 or net 10.0.0.2", 2},
-        {"net 10.0/16", 2},
-        {"net 10.0.0.0 mask 255.0.255.0", 2},
-        {"ip6 dst net fd00::/127", 0},
-        {"ip6 dst net fd00::2/127", 1},
-        {"net ::/0", 1},
-        {"not net 0.0.0.0/0", 1},
-        {"port 0", 0},
-        {"portrange 0-65535", 3},
-    };
     make_filtered_file();
-    for (size_t i = 0; i < LENGTH(filters); i++) {
-        CHECK_EQUAL(heaps_of_file(filters[i].filter), filters[i].n);
-        CHECK_EQUAL(counts().others, 3 - filters[i].n);
-    }
+    for (uint64_t n = 0; n <= HEAPS; n++)
+        for (size_t i = 0; filters[n][i] != NULL; i++)
+            CHECK_EQUAL(heaps_of_file(filters[n][i]), n, counts().others, HEAPS - n);
 }
+
+/* In each, what is not understood is between two signs. */
+static const char *const not_understood[3][16] = {
+    {"port@@", "port @65536@", "port @010@", "port @1-2@", "port @-1@", "portrange @1-@",
+     "portrange 1 @-@ 2", "ip port @1@", "src or @port@ 1", "dst port@@", "port 1@)@",
+     "port 1 or @10.0.0.1@"},
+    {"host @there@", "host @10.1@", "host @10.0.0.0/8@", "@10.0.0.1@", "net @10.1.0.0/8@",
+     "net @10.0.0.0/33@", "net @10.0.0.1@ mask 255.0.0.0", "net @fd00::1/64@",
+     "net @fd00::@ mask ffff::", "ip host @fd00::1@", "udp host @10.0.0.1@"},
+    {"@tcp@", "udp and@@", "udp port 1 @port@ 2", "udp @&@ port 1", "(port 1@@", "(@)@",
+     "(port 1) or @2@", "port (1 or port @2)@", "@ether@ host 1", "@len@ > 5\n", "@vlan@ 5 and udp",
+     "@udp[0]@ = 1"},
+};
 
 TEST(a_filter_that_is_not_understood_is_refused_in_a_line_that_says_where_and_what_is)
 {
-    static const struct {
-        const char *filter, *where;
-    } wrong[] = {
-        {"tcp", "'tcp' (character 1)"},
-        {"port", "'' (character 5)"},
-        {"port 65536", "'65536' (character 6)"},
-        {"port 010", "'010' (character 6)"},
-        {"port 1-2", "'1-2'"},
-        {"port -1", "'-1'"},
-        {"portrange 1-", "'1-'"},
-        {"portrange 1 - 2", "'-' (character 13)"},
-        {"host there", "'there'"},
-        {"host 10.1", "'10.1'"},
-        {"host 10.0.0.0/8", "'10.0.0.0/8'"},
-        {"10.0.0.1", "'10.0.0.1'"},
-        {"net 10.1.0.0/8", "'10.1.0.0/8'"},
-        {"net 10.0.0.0/33", "'10.0.0.0/33'"},
-        {"net 10.0.0.1 mask 255.0.0.0", "'10.0.0.1'"},
-        {"net fd00::1/64", "'fd00::1/64'"},
-        {"net fd00:: mask ffff::", "'fd00::'"},
-        {"ip host fd00::1", "'fd00::1'"},
-        {"ip port 1", "'1'"},
-        {"udp host 10.0.0.1", "'10.0.0.1'"},
-        {"src or port 1", "'port'"},
-        {"dst port", "'' (character 9)"},
-        {"udp and", "''"},
-        {"udp port 1 port 2", "'port' (character 12)"},
-        {"udp & port 1", "'&'"},
-        {"(port 1", "''"},
-        {"port 1)", "')'"},
-        {"()", "')'"},
-        {"(port 1) or 2", "'2'"},
-        {"port (1 or port 2)", "'2)'"},
-        {"port 1 or 10.0.0.1", "'10.0.0.1'"},
-        {"ether host 1", "'ether'"},
-        {"len > 5\n", "'len'"},
-        {"vlan 5 and udp", "'vlan'"},
-        {"udp[0] = 1", "'udp[0]'"},
-    };
     make_filtered_file();
-    CHECK_EQUAL(heaps_of_file(""), 3);
-    for (size_t i = 0; i < LENGTH(wrong); i++) {
-        const char *filter = wrong[i].filter;
-        CHECK_REFUSED(SPT_ERR_ARGUMENT, wrong[i].where,
-                      spt_recv_stream_add_udp_pcap(receiver, path, filter, &err));
-        CHECK_REFUSED(SPT_ERR_ARGUMENT, "'tcpdump -r FILE -w FILTERED FILTER' knows more",
-                      spt_recv_stream_add_udp_pcap(receiver, path, filter, &err));
+    CHECK_EQUAL(heaps_of_file(""), HEAPS);
+    for (size_t i = 0; i < 3 * 16; i++) {
+        const char *before = not_understood[i / 16][i % 16];
+        if (before == NULL)
+            continue;
+        const char *wrong = strchr(before, '@') + 1;
+        int at = (int)(wrong - before), n = (int)strcspn(wrong, "@");
+        char filter[64], where[64];
+        (void)snprintf(filter, sizeof(filter), "%.*s%.*s%s", at - 1, before, n, wrong,
+                       wrong + n + 1);
+        (void)snprintf(where, sizeof(where), "'%.*s' (character %d)", n, wrong, at);
+        const char *const words[] = {where, "'tcpdump -r FILE -w FILTERED FILTER' knows more"};
+        for (size_t j = 0; j < LENGTH(words); j++)
+            CHECK_REFUSED(SPT_ERR_ARGUMENT, words[j],
+                          spt_recv_stream_add_udp_pcap(receiver, path, filter, &err));
     }
 }
 
@@ -522,27 +476,19 @@ TEST(a_filter_that_is_too_long_or_too_deep_is_refused)
 
 TEST(what_is_not_known_of_a_frame_does_not_keep_it_from_being_counted)
 {
-    static const struct {
-        const char *filter;
-        uint64_t n_fragments;
-    } filters[] = {
-        {"port 8889", 1},
-        {"not port 8889", 1},
-        {"not (port 1 or not port 2)", 1},
-        {"port 1 and host 10.0.0.1", 1},
-        {"port 1 and host 10.0.0.3", 0},
-        {"not port 1 or host 10.0.0.3", 1},
-        {"ip6 or not net 10", 0},
+    static const char *const by_fragments[2][6] = {
+        {"port 1 and host 10.0.0.3", "ip6 or not net 10"},
+        {"port 8889", "not port 8889", "not (port 1 or not port 2)", "port 1 and host 10.0.0.1",
+         "not port 1 or host 10.0.0.3"},
     };
     begin_file(false, true, 0xa1b2c3d4, 1);
     begin_frame(0, false);
     add_ipv4(0, 17, 0x2000, 64);
     add_udp(8888, file, 56);
     put_frame(frame_size);
-    for (size_t i = 0; i < LENGTH(filters); i++) {
-        CHECK_EQUAL(heaps_of_file(filters[i].filter), 0);
-        CHECK_EQUAL(counts().fragments, filters[i].n_fragments);
-    }
+    for (uint64_t n = 0; n < 2; n++)
+        for (size_t i = 0; by_fragments[n][i] != NULL; i++)
+            CHECK_EQUAL(heaps_of_file(by_fragments[n][i]), 0, counts().fragments, n);
 }
 
 TEST(what_is_no_capture_is_refused_in_words_that_say_what_is_read)
