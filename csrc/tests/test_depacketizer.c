@@ -120,19 +120,6 @@ static void check_no_next(void)
 #define COMPLETE SPT_HEAP_COMPLETE
 #define INCOMPLETE SPT_HEAP_INCOMPLETE
 
-TEST(parts_in_order_make_a_heap)
-{
-    begin();
-    for (uint64_t at = 0; at < 1000; at += 100) {
-        check_no_next();
-        TAKE({5, 1000, at, 100, SPT_PLACED});
-    }
-    CHECK_NEXT({5, COMPLETE, 1000});
-    check_no_next();
-    spt_account a = account();
-    CHECK_EQUAL(a.placed_bytes, 1000, a.heaps_complete, 1, a.single_packet_heaps, 0);
-}
-
 TEST(in_order_nothing_is_taken_after_a_loss)
 {
     begin();
@@ -159,28 +146,25 @@ TEST(in_any_order_all_that_arrives_is_taken_and_gaps_are_known)
     spt_depacketizer_recycle(d, heap);
 }
 
-TEST(what_has_arrived_is_a_duplicate_and_what_overlaps_contradicts)
+TEST(what_has_arrived_is_a_duplicate_and_what_overlaps_or_has_another_flavour_contradicts)
 {
     begin_with(ANY_ORDER());
     TAKE({1, 100, 0, 40, SPT_PLACED}, {1, 100, 0, 40, SPT_DUPLICATE},
          {1, 100, 10, 10, SPT_DUPLICATE}, {1, 100, 30, 20, SPT_INCONSISTENT},
-         {1, 101, 40, 20, SPT_INCONSISTENT}, {1, 100, 40, 60, SPT_PLACED});
-    CHECK_NEXT({1, COMPLETE, 100});
-    CHECK_EQUAL(account().fates[SPT_DUPLICATE], 2, account().fates[SPT_INCONSISTENT], 2);
-}
-
-TEST(a_packet_of_another_flavour_contradicts)
-{
-    begin();
-    TAKE({1, 100, 0, 40, SPT_PLACED});
+         {1, 101, 40, 20, SPT_INCONSISTENT});
     make_part_as(&made, 48, 1, 100, 40, 60);
     make_end_of(&made, 1, 40, 60);
     CHECK_EQUAL(take_made(), SPT_INCONSISTENT);
+    check_no_next();
     TAKE({1, 100, 40, 60, SPT_PLACED});
     CHECK_NEXT({1, COMPLETE, 100});
+    check_no_next();
+    spt_account a = account();
+    CHECK_EQUAL(a.fates[SPT_DUPLICATE], 2, a.fates[SPT_INCONSISTENT], 3, a.placed_bytes, 100,
+                a.heaps_complete, 1, a.single_packet_heaps, 0);
 }
 
-TEST(a_late_packet_begins_no_ghost_that_would_push_out_a_living_heap)
+TEST(a_late_packet_begins_no_ghost_that_would_push_out_a_living_heap_unless_packets_have_an_order)
 {
     begin_with(ANY_ORDER());
     TAKE({1, 40, 0, 20, SPT_PLACED}, {1, 40, 20, 20, SPT_PLACED});
@@ -192,11 +176,7 @@ TEST(a_late_packet_begins_no_ghost_that_would_push_out_a_living_heap)
     for (uint64_t cnt = 1; cnt < 6; cnt++)
         CHECK_NEXT({cnt, COMPLETE, 40});
     CHECK_EQUAL(account().fates[SPT_LATE], 1, account().heaps_evicted, 0);
-}
-
-TEST(in_order_a_heap_that_is_sent_twice_is_received_twice)
-{
-    begin();
+    begin(); /* in order, one that is sent twice is received twice */
     for (int i = 0; i < 2; i++)
         TAKE({1, 40, 0, 20, SPT_PLACED}, {1, 40, 20, 20, SPT_PLACED});
     CHECK_NEXT({1, COMPLETE, 40}, {1, COMPLETE, 40});
@@ -287,9 +267,12 @@ TEST(heaps_beyond_what_is_allowed_are_refused_and_counted)
     CHECK_EQUAL(account().fates[SPT_TOO_LARGE], 5, account().heaps_begun, 1);
 }
 
-TEST(items_of_a_packet_without_payload_are_kept)
+TEST(a_heap_without_payload_is_complete_with_its_packet_and_items_of_one_without_are_kept)
 {
     begin();
+    TAKE({2, 0, 0, 0, SPT_PLACED});
+    CHECK_NEXT({2, COMPLETE, 0});
+    CHECK_EQUAL(account().single_packet_heaps, 1);
     CHECK_EQUAL(take_item(1, 8, 0, 0, true, 0x1000, 77), SPT_PLACED, take_made(), SPT_DUPLICATE);
     CHECK_EQUAL(take_item(1, 8, 0, 8, false, 0x1001, 0), SPT_PLACED);
     spt_received_heap *heap = NEW(spt_depacketizer_next(d));
@@ -297,14 +280,6 @@ TEST(items_of_a_packet_without_payload_are_kept)
     CHECK_EQUAL(heap->pointers[0].word, make_immediate(40, 0x1000, 77));
     CHECK_EQUAL(heap->pointers[1].word, make_address(40, 0x1001, 0));
     spt_depacketizer_recycle(d, heap);
-}
-
-TEST(a_heap_without_payload_is_complete_with_its_packet)
-{
-    begin();
-    TAKE({1, 0, 0, 0, SPT_PLACED});
-    CHECK_NEXT({1, COMPLETE, 0});
-    CHECK_EQUAL(account().single_packet_heaps, 1);
 }
 
 TEST(pointers_that_every_packet_repeats_are_kept_once)
@@ -532,20 +507,7 @@ TEST(a_place_can_be_given_up_for_another_heap)
 
 /* ---- Runs ------------------------------------------------------------------------------------ */
 
-/* That they are the same otherwise is asked in test_recv_expected.c. */
-TEST(memory_of_heaps_that_lose_packets_comes_back)
-{
-    begin_counted();
-    counted.most_away = 0;
-    for (uint64_t cnt = 1; cnt < 100; cnt++) {
-        TAKE({cnt, 1000, 500, 100, SPT_PLACED});
-        spt_received_heap *heap = spt_depacketizer_next(d);
-        if (heap != NULL)
-            spt_depacketizer_recycle(d, heap);
-    }
-    CHECK(counted.most_away <= 5);
-}
-
+/* That heaps are the same otherwise is asked in test_recv_expected.c. */
 TEST(a_run_goes_on_where_the_packet_before_ended_up_to_the_last_of_its_heap)
 {
     static made_series parts;
