@@ -126,31 +126,6 @@ TEST(a_small_heap_is_its_pointers_and_its_values)
     CHECK_BYTES(bytes, by_hand, sizeof(by_hand));
 }
 
-TEST(an_empty_heap_still_sends_one_packet_of_49_bytes)
-{
-    OWN(spt_heap) heap = new_heap_as(40, 0);
-    n_expected = 0;
-    make_part(&made, 1, 1, 0, 1);
-    make_add(&made, false, 0, 0); /* NULL at 0, */
-    expect("", 1);                /* and padding */
-    CHECK_EQUAL(n_expected, 49);
-    check_packets(heap, 1, 1472);
-}
-
-TEST(payload_is_cut_at_multiples_of_8)
-{
-    OWN(spt_heap) heap = new_heap_as(40, 0);
-    add_item(heap, 0x1000, "abcdefghijklmnopqrstuvwxyz", 26, false);
-    n_expected = 0;
-    make_part(&made, 1, 26, 0, 16);
-    make_add(&made, false, 0x1000, 0);
-    expect("abcdefghijklmnop", 16);
-    make_part(&made, 1, 26, 16, 10);
-    expect("qrstuvwxyz", 10);
-    check_packets(heap, 1, 64);
-    check_packets(heap, 1, 71); /* rounded down */
-}
-
 TEST(spilling_pointers_pad_the_payload_at_its_end)
 {
     /* At 56 bytes there is one pointer in a packet, with 8 bytes of payload: two items need three
@@ -169,17 +144,6 @@ TEST(spilling_pointers_pad_the_payload_at_its_end)
     make_add(&made, false, 0, 3); /* the real data ends */
     expect("", 1);
     check_packets(heap, 7, 56);
-}
-
-TEST(a_payload_that_is_long_enough_is_not_padded)
-{
-    /* P = 2 at 64 bytes: 2 items need 2 packets and 9 bytes. */
-    OWN(spt_heap) heap = new_heap_as(40, 0);
-    add_item(heap, 0x11, "i", 1, true);
-    add_item(heap, 0x12, "123456789", 9, false);
-    packets all = cut(heap, 1, 64);
-    CHECK_EQUAL(all.n, 2, all.size[0], 64, all.size[1], 41);
-    CHECK_EQUAL(bytes[64 + 7], 4, bytes[64 + 40], '9'); /* no pointers in the second */
 }
 
 TEST(repeated_pointers_must_fit_in_a_packet_with_the_null_pointer)
