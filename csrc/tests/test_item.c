@@ -4,26 +4,19 @@
 
 #include "support.h"
 
-TEST(address_bits_are_multiples_of_8_from_8_to_56)
+TEST(address_bits_are_multiples_of_8_from_8_to_56_and_compatibility_bits_0_to_7)
 {
     spt_error err;
-    for (int bits = -8; bits <= 72; bits++) {
-        spt_flavour flavour = {1, 1};
-        bool valid = bits >= 8 && bits <= 56 && bits % 8 == 0;
-        CHECK_EQUAL(spt_flavour_init(&flavour, bits, 0, &err), valid ? SPT_OK : SPT_ERR_ARGUMENT);
-        CHECK_EQUAL(flavour.heap_address_bits, valid ? bits : 1);
-    }
+    for (int bits = -8; bits <= 72; bits++)
+        for (int compat = -1; compat <= 9; compat++) {
+            spt_flavour flavour = {1, 1};
+            bool valid = bits >= 8 && bits <= 56 && bits % 8 == 0 && compat >= 0 && compat <= 7;
+            CHECK_EQUAL(spt_flavour_init(&flavour, bits, compat, &err),
+                        valid ? SPT_OK : SPT_ERR_ARGUMENT);
+            CHECK_EQUAL(flavour.heap_address_bits, valid ? bits : 1, flavour.bug_compat,
+                        valid ? compat : 1);
+        }
     CHECK_EQUAL(err.status, SPT_ERR_ARGUMENT);
-}
-
-TEST(compatibility_bits_are_0_to_7)
-{
-    spt_flavour flavour;
-    for (int bits = -1; bits <= 9; bits++)
-        CHECK_EQUAL(spt_flavour_init(&flavour, 40, bits, NULL),
-                    bits >= 0 && bits <= 7 ? SPT_OK : SPT_ERR_ARGUMENT);
-    CHECK_EQUAL(spt_flavour_init(&flavour, 48, 5, NULL), SPT_OK);
-    CHECK_EQUAL(flavour.bug_compat, 5);
 }
 
 TEST(a_descriptor_is_the_packet_of_its_flavour_and_compatibility)
