@@ -390,17 +390,13 @@ TEST(a_coroutine_is_thrown_what_went_wrong)
     CHECK(stopped && waits.done());
 }
 
-static task expect_nothing(spt::stream &stream, state &s)
-{
-    co_await stream.async_send(s.heap);
-}
-
 TEST(what_a_coroutine_throws_comes_out_of_poll_when_all_have_been_resumed)
 {
     state s;
     bool stopped = false;
+    const bool never = false;
     spt::memory_stream stream(spt::no_thread, slow(true));
-    const task throws = expect_nothing(stream, s), waits = expect_stop(stream, s, stopped);
+    const task throws = send_on(stream, s, never), waits = expect_stop(stream, s, stopped);
     stream.stop();
     CHECK_THROWS(SPT_ERR_STOPPED, "", stream.poll());
     CHECK(throws.done() && stopped && waits.done());

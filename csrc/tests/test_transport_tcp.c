@@ -165,20 +165,24 @@ TEST(names_with_addresses_of_both_kinds_find_who_listens_at_one)
     CHECK_EQUAL(take_all_heaps(receiver), 1);
 }
 
-TEST(packets_are_found_however_they_are_cut_and_one_that_is_cut_off_is_counted)
+TEST(packets_are_found_however_they_are_cut_and_malformed_ones_and_one_cut_off_are_counted)
 {
     begin(1);
     other = connect_as(SOCK_STREAM, begin_receiver(65536));
     make_one(1);
     for (size_t i = 0; i < packet.size; i++)
         put(packet.bytes + i, 1);
-    make_one(2);
+    make_part(&packet, 1, 10, 0, 20); /* beyond its heap, but it says how long it is */
+    make_end_of(&packet, 1, 0, 20);
+    put(packet.bytes, packet.size);
+    put_one(2);
+    make_one(3);
     put(packet.bytes, packet.size - 1);
     end_fd(&other);
-    CHECK_EQUAL(take_all_heaps(receiver), 1);
+    CHECK_EQUAL(take_all_heaps(receiver), 2);
     spt_recv_stats stats = stats_of(receiver);
-    CHECK_EQUAL(stats.account.faults[SPT_FAULT_PAYLOAD], 1, stats.account.packets, 2,
-                stats.sys_errno, 0);
+    CHECK_EQUAL(stats.account.faults[SPT_FAULT_PAYLOAD], 1, stats.account.packets, 4,
+                stats.account.faults[SPT_FAULT_BEYOND], 1, stats.sys_errno, 0);
 }
 
 TEST(a_connection_that_is_reset_ends_the_stream_with_that_error)
@@ -379,19 +383,6 @@ TEST(packets_behind_one_that_ends_the_stream_are_counted_though_they_are_too_lon
     CHECK_EQUAL(take_all_heaps(receiver), 0);
     CHECK_EQUAL(stats_of(receiver).account.packets, 1);
     CHECK(pool != NULL || stats_of(receiver).after_end == 3);
-}
-
-TEST(a_malformed_packet_that_says_how_long_it_is_is_passed_over)
-{
-    begin(1);
-    other = connect_as(SOCK_STREAM, begin_receiver(65536));
-    make_part(&packet, 1, 10, 0, 20); /* beyond its heap */
-    make_end_of(&packet, 1, 0, 20);
-    put(packet.bytes, packet.size);
-    put_one(2);
-    end_fd(&other);
-    CHECK_EQUAL(take_all_heaps(receiver), 1);
-    CHECK_EQUAL(stats_of(receiver).account.faults[SPT_FAULT_BEYOND], 1);
 }
 
 TEST(a_reader_takes_one_connection_and_the_first)
