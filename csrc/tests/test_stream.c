@@ -44,6 +44,8 @@ static size_t counts(void)
     return n;
 }
 
+#define END_OF_COUNTS (UINT64_C(1) << 40)
+
 /* Send the heap with a count, to a substream, at a rate. */
 static spt_status send_as(int i, int64_t as, size_t substream, double rate)
 {
@@ -62,7 +64,10 @@ TEST(counts_follow_the_sequence_and_explicit_ones_do_not_move_it)
     CHECK_EQUAL(spt_stream_set_cnt_sequence(stream, 5, 0, NULL), SPT_ERR_ARGUMENT);
     send_and_wait(stream, heap, -1);
     send_and_wait(stream, heap, -1);
-    CHECK_COUNTS(cnt, counts(), 1, 2, 77, 3, 100, 110);
+    CHECK_EQUAL(spt_stream_set_cnt_sequence(stream, END_OF_COUNTS - 2, 3, NULL), SPT_OK);
+    send_and_wait(stream, heap, -1);
+    send_and_wait(stream, heap, -1);
+    CHECK_COUNTS(cnt, counts(), 1, 2, 77, 3, 100, 110, END_OF_COUNTS - 2, 1);
 }
 
 TEST(a_serial_group_goes_heap_by_heap_and_a_round_robin_one_packet_by_packet)

@@ -38,14 +38,12 @@ def test_send_heap_returns_the_bytes_of_the_packets_of_the_generator(thread_pool
     assert (stats.errors, stats.errors_by_errno, stats.send_calls) == (0, {}, 1)
 
 
-def test_counts_go_up_by_one_or_as_is_said_and_one_that_is_given_does_not_move_them(thread_pool):
+def test_counts_go_up_as_is_said_and_one_that_is_given_does_not_move_them(thread_pool):
     stream = BytesStream(thread_pool)
+    stream.set_cnt_sequence(10, 3)
     for cnt in (-1, 77, -1):
         stream.send_heap(make_heap(), cnt)
-    stream.set_cnt_sequence(2**40 - 2, 3)
-    for _ in range(2):
-        stream.send_heap(make_heap())
-    assert counts(stream) == [1, 77, 2, 2**40 - 2, 1]
+    assert counts(stream) == [10, 77, 13]
     with pytest.raises(ValueError, match="must not be 0"):
         stream.set_cnt_sequence(1, 0)
 
