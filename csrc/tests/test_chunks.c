@@ -42,8 +42,12 @@ static struct {
 
 static void place(spt_place_data *data, size_t size, void *user)
 {
-    CHECK_EQUAL(size, 80, data->chunk_id, -1);
-    CHECK(user == &said && data->packet[0] == 0x53 && data->packet_size > 8);
+    CHECK_EQUAL(size, 80, data->chunk_id, -1, data->heap_index, 0, data->heap_offset, 0,
+                data->extra_size, 0);
+    spt_received_packet first;
+    CHECK_EQUAL(spt_received_packet_parse(&first, data->packet, data->packet_size), SPT_FAULT_NONE,
+                data->packet_size, first.size);
+    CHECK(user == &said);
     said.asked++;
     if (data->items[0] < 0)
         return;

@@ -107,21 +107,6 @@ def test_a_heap_that_says_stop_is_one_like_others_to_a_stream_that_goes_on():
     assert Setup(config=config, packets=packets).got()[0][1] == [1, 1, 0, 0]
 
 
-def test_a_place_function_is_told_of_the_first_packet_and_of_immediates_in_it():
-    calls = []
-
-    def look(said):
-        calls.append((bytes(said.packet[: said.packet_size]), said.items[0], said.items[1]))
-        assert (said.chunk_id, said.heap_index, said.heap_offset, said.extra_size) == (-1, 0, 0, 0)
-
-    first = packet(1, HEAP, 0, b"1234")
-    setup = Setup(place=look, packets=[first, packet(1, HEAP, 4, b"5678"), heap(1)])
-    assert setup.got() == []
-    assert calls == [(first, -1, HEAP), (heap(1), HEAP, HEAP)]
-    assert setup.stream.stats.rejected_heaps == 2
-    assert setup.stream.stats.packets_no_place == 3
-
-
 def test_a_place_function_counts_what_it_likes():
     config = recv.StreamConfig()
     heaps = config.add_stat("my_heaps")

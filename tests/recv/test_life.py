@@ -12,7 +12,6 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -96,19 +95,6 @@ def test_a_with_block_stops_its_stream_which_takes_no_reader_then(thread_pool, s
         with pytest.raises(spead_tutorial.Stopped):
             use()
     recv.Stream(thread_pool).add_udp_reader(port, bind_hostname="127.0.0.1")
-
-
-def test_a_stream_ends_with_its_pool(sender):
-    pool = spead_tutorial.ThreadPool()
-    streams = [recv.Stream(pool), full(pool)]
-    udp(streams[0], sender)
-    with ThreadPoolExecutor(1) as threads:
-        ended = threads.submit(list, streams[0])
-        pool.stop()
-        assert ended.result() == []
-    assert len(list(streams[1])) >= 4
-    with pytest.raises(spead_tutorial.Stopped):
-        recv.Stream(pool).add_buffer_reader(heap(1))
 
 
 def test_a_full_ring_keeps_no_other_stream_of_its_pool_waiting(own_threads):

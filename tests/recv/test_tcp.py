@@ -32,17 +32,6 @@ def listening(pool):
     return stream, (HOST, stream.port)
 
 
-def test_large_packets_come_through_whole_and_are_counted_at_both_ends(own_threads):
-    stream, address = listening(own_threads)
-    config = send.StreamConfig(max_packet_size=65536)
-    with send.TcpStream(own_threads, [address], config) as sender:
-        for i in range(3):
-            sender.send_heap(make_heap(LARGE, i))
-    assert [bytes(heap.get_items()[0]) for heap in stream] == [bytes([i]) * LARGE for i in range(3)]
-    assert stream.stats.packets_received == sender.stats.packets
-    assert stream.stats.socket_bytes == sender.stats.bytes
-
-
 @in_loop
 async def test_coroutines_connect_send_and_receive(own_threads):
     receiver = spead_tutorial.recv.asyncio.Stream(own_threads)
