@@ -13,10 +13,10 @@ from measured import UnknownError, recording
 from sphinx.application import Sphinx
 from tables import KINDS, Table
 
+from spead_tutorial.chapters.catalogue import NAMES
 from spead_tutorial.measure import losses
 from spead_tutorial.measure.analysis import cpu_s_per_gb
 from spead_tutorial.measure.records import OURS, Received, Sample, Series, words_of
-from spead_tutorial.results.plots.theme import NAMES
 from spead_tutorial.results.units import number, percent, thousands
 
 _RECORD = "both-ends"

@@ -50,6 +50,7 @@ from spead_tutorial.chapters.catalogue import (
     LADDER,
     LANGUAGES,
     MEASURED,
+    NAMES,
     STEPS,
     Chapter,
     find_chapter,
@@ -58,7 +59,6 @@ from spead_tutorial.measure import stats
 from spead_tutorial.measure.analysis import cpu_s_per_gb, rates_by_round
 from spead_tutorial.measure.records import OURS, Sample
 from spead_tutorial.results import units
-from spead_tutorial.results.plots.theme import NAMES
 from spead_tutorial.results.units import number
 
 NOTHING = "-"

@@ -19,10 +19,9 @@ from measured import Choice, Measured, Said, UnknownError, recording
 from sphinx.application import Sphinx
 from tables import Table
 
-from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from spead_tutorial.chapters.catalogue import MEASURED, NAMES, find_chapter
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.analysis import PARTS, Kind, Thread, split_times
-from spead_tutorial.results.plots.theme import NAMES
 from spead_tutorial.results.units import number, percent, thousands
 
 _RECORD = "where"

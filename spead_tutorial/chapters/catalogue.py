@@ -19,6 +19,7 @@ __all__ = [
     "LADDER",
     "LANGUAGES",
     "MEASURED",
+    "NAMES",
     "PROGRAMS",
     "RECEIVERS",
     "STEPS",
@@ -33,8 +34,10 @@ __all__ = [
     "switch_flag",
 ]
 
+#: What languages are called.
+NAMES = {"python": "Python", "c": "C", "cpp": "C++"}
 #: What every chapter has a program in.
-LANGUAGES = ("python", "c", "cpp")
+LANGUAGES = tuple(NAMES)
 #: Those of them that records and pictures compare, and that a tour shows.
 MEASURED = ("python", "c")
 

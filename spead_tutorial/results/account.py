@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator, Sequence
 from typing import Any, Self, TypeGuard
 
+from spead_tutorial.chapters.catalogue import NAMES
 from spead_tutorial.ledger import Gap, some
 from spead_tutorial.measure.corner_turn import Ended, Look, Lost, Measured
 from spead_tutorial.measure.programs import ProgramError
@@ -116,7 +117,7 @@ class Account:
         return (
             f"{len(self.measured.machines)} machines, {how}, {asked.rate:g} MB/s of each sender for"
             f" {asked.seconds:g} s, heaps of {size(asked.heap_size)}, packets of"
-            f" {asked.packet_size} bytes, programs in {asked.language}"
+            f" {asked.packet_size} bytes, programs in {NAMES.get(asked.language, asked.language)}"
         )
 
     def lines(self) -> Iterator[str]:

@@ -184,6 +184,7 @@ def test_the_picture_says_what_came_out_and_which_pairs_lost():
     assert "sender 2: receiver 0 ?, receiver 1 ?." in svg
     assert "sender 0" not in svg
     assert "1 MB/s of each sender for 1 s" in svg
+    assert "programs in C \N{MIDDLE DOT}" in svg
 
 
 def test_a_record_of_something_else_has_no_account():

@@ -5,11 +5,12 @@ import dataclasses
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from spead_tutorial.chapters.catalogue import NAMES
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.picture import SPEED, Axes, Line, Mark, Panel, Said
 from spead_tutorial.results.plots.sheet import LETTER, count_down, marked, write
-from spead_tutorial.results.plots.theme import FAINT, NAMES, Theme
+from spead_tutorial.results.plots.theme import FAINT, Theme
 from spead_tutorial.results.units import size, thousands
 
 #: Inches: from bar to bar, of one, between groups, and of a line of a group's name.

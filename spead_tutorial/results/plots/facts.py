@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from spead_tutorial._shown import shown_lines
-from spead_tutorial.chapters.catalogue import MEASURED
+from spead_tutorial.chapters.catalogue import MEASURED, NAMES
 from spead_tutorial.measure import search, stats
 from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import FEWEST, Estimate, differs
-from spead_tutorial.results.plots.theme import NAMES
 
 _Place = TypeVar("_Place")
 _Value = TypeVar("_Value")

@@ -10,6 +10,7 @@ from spead_tutorial.chapters.catalogue import (
     LADDER,
     LANGUAGES,
     MEASURED,
+    NAMES,
     RECEIVERS,
     Chapter,
     find_chapter,
@@ -19,7 +20,6 @@ from spead_tutorial.measure.records import OURS, Recording, Sample, Series
 from spead_tutorial.measure.stats import differs
 from spead_tutorial.results.plots import bars, facts
 from spead_tutorial.results.plots.picture import Panel, Picture
-from spead_tutorial.results.plots.theme import NAMES
 from spead_tutorial.results.units import size
 
 #: Panels in a row, inches of names and of one beside another, and letters behind a bar.

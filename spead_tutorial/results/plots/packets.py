@@ -3,11 +3,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import NAMES, find_chapter
 from spead_tutorial.measure.records import Recording, Series
 from spead_tutorial.results.plots import curves, facts
 from spead_tutorial.results.plots.picture import PACKET, Line, Picture
-from spead_tutorial.results.plots.theme import NAMES
 
 _CHAPTER = find_chapter("6")
 #: The packets before this chapter, and its own: the title holds them against each other.

@@ -4,13 +4,12 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from spead_tutorial.chapters.catalogue import MEASURED, find_chapter
+from spead_tutorial.chapters.catalogue import MEASURED, NAMES, find_chapter
 from spead_tutorial.measure.analysis import OTHER, Kind, Thread, split_times
 from spead_tutorial.measure.records import Received, Recording, Sample, joined
 from spead_tutorial.results.plots import curves, facts, parts
 from spead_tutorial.results.plots.parts import Fill, Parts, Row
 from spead_tutorial.results.plots.picture import WORK, Line, Picture
-from spead_tutorial.results.plots.theme import NAMES
 from spead_tutorial.results.units import number, percent, size
 
 #: The work of a heap: its parts, and how they are drawn.

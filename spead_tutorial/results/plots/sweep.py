@@ -5,12 +5,12 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from spead_tutorial.chapters.catalogue import MEASURED
+from spead_tutorial.chapters.catalogue import MEASURED, NAMES
 from spead_tutorial.measure.records import OURS, Recording, Series
 from spead_tutorial.measure.stats import Estimate
 from spead_tutorial.results.plots import curves, facts
 from spead_tutorial.results.plots.picture import Line, Picture
-from spead_tutorial.results.plots.theme import NAMES, role_of
+from spead_tutorial.results.plots.theme import role_of
 from spead_tutorial.results.units import bytes_text, size
 
 #: What a rate is of.

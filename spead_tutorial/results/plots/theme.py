@@ -10,8 +10,6 @@ WIDTH = 7.0  #: Inches: how wide a picture is.
 #: Points: of letters, and of those of what is not the most important.
 SIZE, FAINT = 11, 10
 
-#: What a picture calls the languages.
-NAMES = {"python": "Python", "c": "C", "cpp": "C++"}
 MARKERS = {"python": "o", "c": "D", "cpp": "v", "spead2": "^", "limit": "s"}
 
 

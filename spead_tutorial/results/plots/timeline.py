@@ -5,14 +5,14 @@ import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from spead_tutorial.chapters.catalogue import find_chapter
+from spead_tutorial.chapters.catalogue import NAMES, find_chapter
 from spead_tutorial.measure.analysis import Interval, first_steady, preparing, sending, shares
 from spead_tutorial.measure.records import Recording, Timeline, joined
 from spead_tutorial.measure.stats import median
 from spead_tutorial.results.plots import facts
 from spead_tutorial.results.plots.picture import Axes, Panel, Picture, Said
 from spead_tutorial.results.plots.sheet import count_down
-from spead_tutorial.results.plots.theme import FAINT, NAMES, WIDTH, Theme
+from spead_tutorial.results.plots.theme import FAINT, WIDTH, Theme
 from spead_tutorial.results.units import number, percent, size
 
 #: The two ways to send.

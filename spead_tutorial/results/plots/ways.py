@@ -4,10 +4,10 @@
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from spead_tutorial.chapters.catalogue import NAMES
 from spead_tutorial.measure.records import Recording, Series, joined
 from spead_tutorial.results.plots import bars, facts
 from spead_tutorial.results.plots.picture import TIMES, Line, Picture
-from spead_tutorial.results.plots.theme import NAMES
 from spead_tutorial.results.units import number, size
 
 SENT = "payload sent in MB/s"

@@ -5,7 +5,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from spead_tutorial.chapters.catalogue import BESIDE_LADDER, LADDER, Chapter, find_chapter
+from spead_tutorial.chapters.catalogue import BESIDE_LADDER, LADDER, NAMES, Chapter, find_chapter
 from spead_tutorial.measure import stats
 from spead_tutorial.measure.analysis import Row, rates_by_round, rows
 from spead_tutorial.measure.baselines import CEILING, PEER
@@ -16,7 +16,6 @@ from spead_tutorial.results.tables import NOTHING, Column, Table, ends, estimate
 from spead_tutorial.results.units import number, percent, size, thousands, times
 from spead_tutorial.tools.command_line import worded
 
-_LANGUAGES = {"python": "Python", "c": "C", "cpp": "C++"}
 #: The chapter whose clock is that of the whole program: nothing is compared with it.
 _FIRST = 2
 #: The chapter whose program fills nothing: none of a tour's bare loops does the same.
@@ -98,7 +97,7 @@ def gained(gain: Estimate) -> str:
 def headlines(found: Sequence[Entry]) -> list[Headline]:
     """Return what is to be said first, for each language in which a gain is known."""
     way = steps(found)
-    made = (_headline([step[by] for step in way if by in step]) for by in _LANGUAGES.values())
+    made = (_headline([step[by] for step in way if by in step]) for by in NAMES.values())
     return [headline for headline in made if headline is not None]
 
 
@@ -119,7 +118,7 @@ def steps(found: Sequence[Entry]) -> list[dict[str, Entry]]:
     after = _ORDER[_ORDER.index(_CONSTANT) :]
     by_program: dict[str, dict[str, Entry]] = {}
     for entry in found:
-        sample, is_ours = entry.row.last, entry.by in _LANGUAGES.values()
+        sample, is_ours = entry.row.last, entry.by in NAMES.values()
         if is_ours and entry.section == found[0].section and sample.program in after:
             by_program.setdefault(sample.program, {})[entry.by] = entry
     return list(by_program.values())
@@ -138,7 +137,7 @@ def entries(recording: Recording) -> list[Entry]:
     for row in found:
         sample, section = row.last, _section(row.last)
         others = {PEER: PEER, CEILING: "bare"}
-        by = others.get(sample.implementation) or _LANGUAGES[sample.language]
+        by = others.get(sample.implementation) or NAMES[sample.language]
         gains = sample.program not in (CEILING, *_BESIDE) and sample.chapter != _FIRST
         fills = sample.chapter not in (_FIRST, _RECORDED)
         gain = _times(before.get((section, by)), row) if gains else None
