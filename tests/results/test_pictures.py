@@ -180,6 +180,12 @@ SAYS = [
     ("hot", same, ["Without a thread, packets are lost from 40 ms of work a heap on",
                    "a thread, % of packets lost, or of heaps not whole: 20 ms a heap 0, 40"], []),
     ("hot", with_all_received, ["no packets are lost"], []),
+    ("one slow", same, ["a slow sender costs 20 % in lossless groups, 0 % in lossy groups.",
+                        "lossless groups", "lost 20 %", "1000 heaps of fast senders",
+                        "The slow one, C, lossy, % of heaps received: 64 KiB 25."], []),
+    ("one slow", failing(lambda one: not one.variant),
+     ["costs 0 % in lossy groups.", "Fast senders, C: failed."], ["20 %"]),
+    ("one slow", only(lambda one: one.variant), ["costs 0 % in lossy groups."], ["lossless"]),
     # The ladder's title is of chapters that send to the same place.
     ("ladder", same, [STEPS_5_TO_10], []),
     ("ladder", more(*LOOPBACK_2), [STEPS_5_TO_10, "dummy, MTU 9216 (loopback in chapter 2)"], []),

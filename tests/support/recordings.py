@@ -238,6 +238,7 @@ PICTURES: dict[str, tuple[plots.Draw, Recording]] = {
         ("receivers", plots.receivers_ladder, make_lossless()),
         ("lost", plots.lost, example("lost")),
         ("hot", plots.hot, example("hot")),
+        ("one slow", plots.one_slow, example("one_slow")),
     )
 }
 OF_SAMPLES = sorted(set(PICTURES) - {"timeline", "where"})

@@ -18,7 +18,7 @@ from spead_tutorial.results.plots.render import (
     save,
     save_for_site,
 )
-from spead_tutorial.results.plots.splits import hot, lost, where
+from spead_tutorial.results.plots.splits import hot, lost, one_slow, where
 from spead_tutorial.results.plots.sweep import Sweep, receiving
 from spead_tutorial.results.plots.theme import DARK, LIGHT, Theme
 from spead_tutorial.results.plots.timeline import timeline
@@ -38,6 +38,7 @@ __all__ = [
     "loopback",
     "lost",
     "matrix",
+    "one_slow",
     "packet_sizes",
     "pipeline",
     "receivers_ladder",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the time of a heap goes to, and what becomes of packets."""
+"""What the time of a heap goes to, and what becomes of packets and heaps."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -227,3 +227,55 @@ def _title(cases: Mapping[str, facts.Point]) -> str:
 
 def _percent(share: float) -> str:
     return f"{number(100 * share)} %"
+
+
+# ---- What became of the heaps of senders, of which one is slow ----
+
+_CORNER_TURN = "tut_19_recv_corner_turn"
+_MODES = {"": "lossless", "lossy": "lossy"}
+#: Whose heaps there are, and what counts those that were received and sent.
+_WHOSE = {
+    "Fast senders": ("received_heaps", "heaps"),
+    "The slow one": ("slow_received_heaps", "slow_heaps"),
+}
+_CAME, _MISSED = "received", "lost"
+_HEAPS: Mapping[str, Fill] = {_CAME: ("python", False), _MISSED: ("c", True)}
+
+
+def one_slow(recording: Recording) -> Picture:
+    """Show what part of the heaps of fast senders is received, and of those of a slow one."""
+    found = {series: its[max(its)] for series, its in facts.points(recording.samples).items()}
+    modes = {mode: facts.by_language(found, _CORNER_TURN, word) for word, mode in _MODES.items()}
+    there = [point for points in modes.values() for point in points.values()]
+    facts.require(there, "tut-19", _CORNER_TURN)
+    panels, costs = [], []
+    for mode, points in modes.items():
+        rows = [_heaps_of(whose, mode, *one) for whose in _WHOSE for one in points.items()]
+        if rows:
+            name, label = f"{mode.capitalize()} groups", "% of the heaps that were sent"
+            panels.append(Parts(name, label, rows, _HEAPS, lambda _, share: percent(share), 1.9))
+        lost = [percent(row.shares[_MISSED]) for row in rows[: len(points)] if row.shares]
+        if lost:  # by the fast ones, which are first
+            costs.append(f"{' or '.join(dict.fromkeys(lost))} in {mode} groups")
+    fast, slow = (getattr(there[0].samples[0], sent) for _, sent in _WHOSE.values())
+    return Picture(
+        f"Of the others' heaps, a slow sender costs {', '.join(costs) or 'nobody knows what'}",
+        f"Chapter 19: {fast} heaps of fast senders, in the same time {slow} of a slow one",
+        [[panel] for panel in panels],
+        "Bars: what part of the heaps was received.",
+        facts.caption(recording, "medians of {rounds} rounds"),
+        parts.legend(panels),
+    )
+
+
+def _heaps_of(whose: str, mode: str, language: str, point: facts.Point) -> Row:
+    got, sent = _WHOSE[whose]
+    name, n = f"{whose}, {NAMES[language]}", point.samples[0].heap_size
+    line = Line(f"{name}, {mode}", language, unit="% of heaps received")
+    found = point.estimate(
+        lambda one: None if one.failure else 100 * getattr(one, got) / getattr(one, sent)
+    )
+    if found is None:
+        return Row(name, {}, "failed")
+    share = found.median / 100
+    return Row(name, {_CAME: share, _MISSED: 1 - share}, marks=[(line, n, share / 2, found)])
