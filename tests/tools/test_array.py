@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import itertools
 import json
 import os
 import re
@@ -88,64 +89,38 @@ def test_a_machine_with_too_few_ports_is_one_line():
         engine._places(many, ["10.10.0.1"] * 256)
 
 
-def test_without_dask_one_line_says_what_to_install(here, monkeypatch):
-    monkeypatch.setitem(sys.modules, "spead_tutorial.tools.array.local", None)
-    done = here("array")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith("array needs Dask: pip install 'spead-tutorial[array]'\n")
-    assert done.stderr.count("\n") == 1
+DASK, DRAWING = "array needs Dask: pip", "needs matplotlib: pip install 'spead-tutorial[lab]'"
 
 
-@pytest.mark.parametrize("option", ["--plot", "--page"])
-def test_without_matplotlib_one_line_says_so_before_anything_is_sent(here, monkeypatch, option):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    done = here("array", option, "matrix")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.endswith("needs matplotlib: pip install 'spead-tutorial[lab]'\n")
+@pytest.mark.parametrize(
+    ("missing", "words", "said"),
+    [
+        ("spead_tutorial.tools.array.local", [], f"{DASK} install 'spead-tutorial[array]'"),
+        ("matplotlib", ["--plot", "matrix"], DRAWING),
+        ("matplotlib", ["--page", "matrix"], DRAWING),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_sent(here, monkeypatch, missing, words, said):
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert refused(here, *words).endswith(said)
 
 
-def test_where_too_few_workers_come_one_line_says_so(scheduler, here, monkeypatch):
+def refused(here, *words: str, **patience: float) -> str:
+    """The one line that says why nothing was measured; how long is waited, in seconds."""
     from spead_tutorial.tools.array import workers
 
-    monkeypatch.setattr(workers, "CONNECT_S", 2)
-    done = here("array", "--scheduler", scheduler[0], "--workers", "3")
+    with pytest.MonkeyPatch.context() as patch:
+        for name, seconds in patience.items():
+            patch.setattr(workers, name, seconds)
+        done = here("array", *words)
     assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(
-        r"spead-tutorial: the scheduler has 2 workers, not 3: [^\n]*\n", done.stderr
-    )
+    (line,) = done.stderr.splitlines()
+    return line.removeprefix("spead-tutorial: ")
 
 
-def test_where_workers_are_paused_one_line_says_what_they_lack(here, monkeypatch):
-    from spead_tutorial.tools.array import workers
-
-    class Client(contextlib.nullcontext):
-        def __init__(self, *_, **__):
-            super().__init__()
-
-        def wait_for_workers(self, workers, timeout):
-            raise TimeoutError
-
-        def sync(self, identity, n_workers):
-            return {"workers": {i: {"status": ("running", "paused")[i]} for i in range(2)}}
-
-        scheduler = mock.Mock()
-
-    monkeypatch.setattr(workers, "Client", Client)
-    done = here("array", "--scheduler", "tcp://x:1", "--workers", "2")
-    said = (
-        r"spead-tutorial: the scheduler has 1 worker, not 2: [^\n]* --memory-limit 0, as [^\n]*\n"
-    )
-    assert re.fullmatch(said, done.stderr)
-
-
-def test_where_no_scheduler_answers_one_line_says_so(here, monkeypatch):
-    from spead_tutorial.tools.array import workers
-
-    monkeypatch.setattr(workers, "CONNECT_S", 1)
-    done = here("array", "--scheduler", "tcp://127.0.0.1:1")
-    assert (done.returncode, done.stdout) == (1, "")
-    said = r"spead-tutorial: no scheduler [^\n]* at tcp://127.0.0.1:1: [^\n]*\n"
-    assert re.fullmatch(said, done.stderr)
+def test_where_no_scheduler_answers_one_line_says_so(here):
+    said = refused(here, "--scheduler", "tcp://127.0.0.1:1", CONNECT_S=1)
+    assert said.startswith("no scheduler of Dask's answers at tcp://127.0.0.1:1: ")
 
 
 # -- in a lab --
@@ -206,21 +181,33 @@ def test_an_ordinary_user_has_an_array():
 # -- what dies in the middle --
 
 
+Scheduler = tuple[str, list["subprocess.Popen[str]"]]
+
+
 @contextlib.contextmanager
-def sending(*options: str) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
-    """Start the tool; lend it, and all processes of it, once all send and receive."""
-    argv = [*TOOL, *options]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
+def sending(
+    *options: str, workers: Scheduler | None = None, tool: list[str] = TOOL
+) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
+    """Start the tool; lend it, and all processes below it or workers, once all send and receive."""
+    argv = [*tool, *options]
+    if workers is not None:
+        argv += ["--scheduler", workers[0], *ON_WORKERS, "--seconds", "6"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as begun:
         try:
-            assert tool.stderr is not None
-            assert "receivers have joined" in tool.stderr.readline()
+            assert begun.stderr is not None
+            assert "receivers have joined" in begun.stderr.readline()
             until = time.monotonic() + PATIENCE_S
-            while not under_way(found := psutil.Process(tool.pid).children(True)):
+            tops = [begun] if workers is None else workers[1]
+            while not under_way(found := [*itertools.chain(*map(below, tops))]):
                 assert time.monotonic() < until
                 time.sleep(0.05)
-            yield tool, found
+            yield begun, found
         finally:
-            tool.kill()
+            begun.kill()
+
+
+def below(process: "subprocess.Popen[str]") -> list[psutil.Process]:
+    return psutil.Process(process.pid).children(True)
 
 
 def under_way(processes: list[psutil.Process]) -> bool:
@@ -285,9 +272,7 @@ def test_where_the_engine_does_not_start_its_line_says_why(here, monkeypatch):
     from spead_tutorial.tools.array import local
 
     monkeypatch.setattr(local, "_ENGINE", "print('only one of 2 workers arrived')")
-    done = here("array", *SMALL)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "spead-tutorial: only one of 2 workers arrived\n"
+    assert refused(here, *SMALL) == "only one of 2 workers arrived"
 
 
 @needs_lab
@@ -305,9 +290,8 @@ def test_ctrl_c_ends_it_with_what_was_measured():
 def test_ctrl_c_while_the_engine_starts_is_one_line():
     argv = [*TOOL, *SMALL]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
-        below = psutil.Process(tool.pid)
         until = time.monotonic() + PATIENCE_S
-        while not named("tools.array.local", found := below.children(True)):
+        while not named("tools.array.local", found := below(tool)):
             assert time.monotonic() < until
         tool.send_signal(signal.SIGINT)
         said = tool.communicate(timeout=PATIENCE_S)
@@ -329,7 +313,7 @@ def test_nothing_is_left_when_the_tool_is_killed(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def scheduler(tmp_path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
+def scheduler(tmp_path) -> Iterator[Scheduler]:
     with two_workers(tmp_path) as started:
         yield started
 
@@ -349,18 +333,41 @@ def test_workers_of_a_scheduler_are_machines(scheduler, here):
     assert [process.poll() for process in processes] == [None] * 3
 
 
-def test_a_network_that_no_machine_is_in_is_one_line(scheduler, here):
-    done = here("array", "--scheduler", scheduler[0], *ON_WORKERS, "--data-network", "10.9.0.0/16")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert re.fullmatch(
-        r"spead-tutorial: host0 \([^\n]*has no address in 10.9.0.0/16: say [^\n]*\n", done.stderr
-    )
+@pytest.mark.parametrize(
+    ("words", "patience", "said"),
+    [
+        (["--workers", "3"], {"CONNECT_S": 2}, r"the scheduler has 2 workers, not 3: .*"),
+        (["--data-network", "10.9.0.0/16"], {},
+         r"host0 \(.*has no address in 10\.9\.0\.0/16: say .*"),
+    ],
+)  # fmt: skip
+def test_workers_that_will_not_do_are_one_line(scheduler, here, words, patience, said):
+    found = refused(here, "--scheduler", scheduler[0], *ON_WORKERS, *words, **patience)
+    assert re.fullmatch(said, found)
+
+
+def test_of_workers_that_are_paused_one_line_says_what_they_lack(scheduler, here):
+    from distributed import Client
+
+    def pause(dask_worker):
+        dask_worker.memory_manager.memory_pause_fraction = 1e-9
+
+    with Client(scheduler[0], set_as_default=False) as client:
+        address, *_ = known = client.scheduler_info(n_workers=-1)["workers"]
+        client.run(pause, workers=[address])
+        until = time.monotonic() + PATIENCE_S
+        while known[address]["status"] != "paused":
+            assert time.monotonic() < until
+            known = client.scheduler_info(n_workers=-1)["workers"]
+    words = ["--scheduler", scheduler[0], "--workers", "2"]
+    said = r"the scheduler has 1 worker, not 2: .* --memory-limit 0, as some are paused"
+    assert re.fullmatch(said, refused(here, *words, CONNECT_S=2))
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_programs_end_with_the_tool_and_workers_stay(scheduler, number):
     _, workers = scheduler
-    with sending_on(scheduler) as (tool, programs):
+    with sending(workers=scheduler) as (tool, programs):
         tool.send_signal(number)
         all_end(programs)
         tool.communicate(timeout=PATIENCE_S)
@@ -368,7 +375,7 @@ def test_programs_end_with_the_tool_and_workers_stay(scheduler, number):
 
 
 def test_with_usual_settings_a_worker_that_is_killed_is_noticed_too(scheduler):
-    with sending_on(scheduler) as (tool, programs):
+    with sending(workers=scheduler) as (tool, programs):
         scheduler[1][1].kill()
         _, errors = tool.communicate(timeout=PATIENCE_S)
     assert re.search(r"^spead-tutorial: receiver 0, sender 0: host0 was lost$", errors, re.M)
@@ -376,9 +383,17 @@ def test_with_usual_settings_a_worker_that_is_killed_is_noticed_too(scheduler):
     all_end(programs)
 
 
+#: The tool, which gives up a worker soon.
+HASTY = [sys.executable, "-P", "-c", """\
+from spead_tutorial.tools import cli
+from spead_tutorial.tools.array import workers
+workers.STUCK_S = 8
+cli.main()""", "array"]  # fmt: skip
+
+
 def test_a_worker_that_is_stuck_is_named_and_the_rest_is_kept(scheduler):
     _, (_, stuck, _) = scheduler
-    with sending_on(scheduler, HASTY) as (tool, programs):
+    with sending(workers=scheduler, tool=HASTY) as (tool, programs):
         stuck.send_signal(signal.SIGSTOP)
         output, errors = tool.communicate(timeout=PATIENCE_S)
         stuck.send_signal(signal.SIGCONT)
@@ -388,42 +403,7 @@ def test_a_worker_that_is_stuck_is_named_and_the_rest_is_kept(scheduler):
     assert tool.returncode == 1
 
 
-def test_of_a_worker_that_is_stuck_before_the_run_there_is_one_line(scheduler, here, monkeypatch):
-    from spead_tutorial.tools.array import workers
-
-    monkeypatch.setattr(workers, "STUCK_S", 1)
+def test_of_a_worker_that_is_stuck_before_the_run_there_is_one_line(scheduler, here):
     scheduler[1][1].send_signal(signal.SIGSTOP)
-    done = here("array", "--scheduler", scheduler[0], *ON_WORKERS)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "spead-tutorial: host0 is stuck\n"
-
-
-#: The tool, which gives up a worker soon.
-HASTY = [sys.executable, "-P", "-c", """\
-from spead_tutorial.tools import cli
-from spead_tutorial.tools.array import workers
-workers.STUCK_S = 8
-cli.main()"""]  # fmt: skip
-
-
-@contextlib.contextmanager
-def sending_on(
-    scheduler, words: list[str] = TOOL[:-1]
-) -> Iterator[tuple[subprocess.Popen[str], list[psutil.Process]]]:
-    """Start the tool on workers; lend it, and the programs that they run."""
-    address, workers = scheduler
-    argv = [*words, "array", "--scheduler", address, *ON_WORKERS, "--seconds", "6"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as tool:
-        try:
-            assert tool.stderr is not None
-            assert "receivers have joined" in tool.stderr.readline()
-            until = time.monotonic() + PATIENCE_S
-            found: list[psutil.Process] = []
-            while len(found) < 4:
-                assert time.monotonic() < until
-                time.sleep(0.05)
-                below = [psutil.Process(one.pid).children(True) for one in workers]
-                found = [one for some in below for one in named("corner_turn", some)]
-            yield tool, found
-        finally:
-            tool.kill()
+    words = ["--scheduler", scheduler[0], *ON_WORKERS]
+    assert refused(here, *words, STUCK_S=1) == "host0 is stuck"

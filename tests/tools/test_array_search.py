@@ -31,38 +31,29 @@ def rates(found: Search) -> list[float]:
     return [round(one.asked, 1) for one in found.tried]
 
 
-def searched(**most: float) -> tuple[list[float], str, Measured]:
-    found, best = search(lambda asked: run_at(asked, **most), ASKED)
-    return rates(found), found.answer, best
-
-
-def test_the_rate_is_doubled_and_what_is_between_is_halved_and_three_runs_hold(capsys):
-    tried, answer, best = searched(most=33)
-    assert tried == [10, 20, 40, 28.3, 33.6, 30.8, 30.8, 30.8]
-    assert answer == "All arrives at 30.84 MB/s of each sender; at 33.64 MB/s packets are missing."
-    assert best.asked.rate == pytest.approx(30.84, rel=1e-3)
+@pytest.mark.parametrize(
+    ("limits", "tried", "answer", "best"),
+    [
+        # Doubled, then what is between is halved, and three runs hold.
+        ({"most": 33}, [10, 20, 40, 28.3, 33.6, 30.8, 30.8, 30.8],
+         "All arrives at 30.84 MB/s of each sender; at 33.64 MB/s packets are missing.", 30.84),
+        # Where the first rate is too high, it is halved at once.
+        ({"most": 3}, [10, 5, 2.5, 3.5, 3.0, 3.2, 3.0, 3.0],
+         "All arrives at 2.973 MB/s of each sender; at 3.242 MB/s packets are missing.", 2.973),
+        ({"most": 1000, "fastest": 50}, [10, 20, 40, 80, 80, 80],
+         "All arrives at 50 MB/s of each sender, which send no faster.", 80),
+        ({"most": 0}, [10, 5, 2.5, 1.2, 0.6, 0.3, 0.2],
+         "All that was tried is too fast: at 0.1562 MB/s packets are missing.", 0.15625),
+    ],
+)  # fmt: skip
+def test_the_highest_rate_at_which_all_arrives_is_found(limits, tried, answer, best, capsys):
+    found, measured = search(lambda asked: run_at(asked, **limits), ASKED)
+    assert rates(found) == tried
+    assert found.answer == answer
+    assert measured.asked.rate == pytest.approx(best, rel=1e-3)
     said = capsys.readouterr().err.splitlines()
-    assert len(said) == len(tried)
-    assert said[2] == "spead-tutorial: 1 of 100 packets are missing (1.00%), in 1 of 1 pair."
-
-
-def test_where_the_first_rate_is_too_high_the_search_goes_down():
-    tried, _, best = searched(most=3)
-    assert tried[:3] == [10, 5, 2.5]
-    assert best.asked.rate <= 3
-
-
-def test_where_senders_are_the_slower_ones_the_search_ends_there():
-    tried, answer, _ = searched(most=1000, fastest=50)
-    assert tried == [10, 20, 40, 80, 80, 80]
-    assert answer == "All arrives at 50 MB/s of each sender, which send no faster."
-
-
-def test_where_packets_are_missing_at_any_rate_that_is_the_answer():
-    tried, answer, best = searched(most=0)
-    assert tried == [10, 5, 2.5, 1.2, 0.6, 0.3, 0.2]
-    assert answer == "All that was tried is too fast: at 0.1562 MB/s packets are missing."
-    assert best.asked.rate == pytest.approx(0.15625)
+    missing = "spead-tutorial: 1 of 100 packets are missing (1.00%), in 1 of 1 pair."
+    assert [line == missing for line in said] == [rate > limits["most"] for rate in tried]
 
 
 def test_a_rate_that_loses_something_later_has_not_held():

@@ -5,6 +5,7 @@ import contextlib
 import ipaddress
 import json
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from spead_tutorial.tools.command_line import LANGUAGE, OF_LANGUAGES, Number, Wh
 if TYPE_CHECKING:
     from spead_tutorial.tools.array import local
 
+_LOCAL = 4  # machines of a lab, where nobody says how many
 _MACHINE = Whole(0, MOST - 1)
 _FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 _FILES = ("page", "plot", "record")  # that it leaves
@@ -102,11 +104,10 @@ def array(**given: Any) -> int:
     Example: spead-tutorial array --lose 0 0.01 --page array.html
     Example: spead-tutorial array --scheduler tcp://10.0.0.1:8786 --allow-real-network
     """
-    groups = None if given["unicast"] else given["groups"]
-    _check(given, groups)
-    names = {"senders", "receivers", "language", "rate", "seconds", "heap_size", "packet_size",
-             "ttl", "port", "data_network", "allow_real_network"}  # fmt: skip
-    asked = Asked(**{name: given[name] for name in names}, groups=groups)
+    given["groups"] = None if given["unicast"] else given["groups"]
+    for wrong in _wrong(given):
+        raise click.UsageError(wrong)
+    asked = Asked(**{name: given[name] for name in Asked.__struct_fields__})
     with _machines(given) as measure:
         about = header("array", {}, {"drawn_by": _typed()})
         found, measured = search(measure, asked) if given["search"] else (None, measure(asked))
@@ -150,32 +151,28 @@ def _typed() -> str:
             continue
         for one in value if option.multiple else [value]:
             each = () if one is True else one if isinstance(one, tuple) else (one,)
-            words += [
-                option.opts[0],
-                *(f"{x:.12g}" if isinstance(x, float) else str(x) for x in each),
-            ]
+            texts = (f"{x:.12g}" if isinstance(x, float) else str(x) for x in each)
+            words += [option.opts[0], *texts]
     return shlex.join(words)
 
 
-def _check(given: dict[str, Any], groups: str | None) -> None:
+def _wrong(given: dict[str, Any]) -> Iterator[str]:
+    """Say what does not go together."""
     if given["scheduler"] and (given["local"] or given["slow"] or given["lose"]):
-        raise click.UsageError("--local, --slow and --lose are for a lab, without --scheduler")
+        yield "--local, --slow and --lose are for a lab, without --scheduler"
     if not given["scheduler"] and (given["workers"] or given["data_network"]):
-        raise click.UsageError("--workers and --data-network are for a cluster, with --scheduler")
+        yield "--workers and --data-network are for a cluster, with --scheduler"
     for name in _FILES:
         if given[name] and not given[name].parent.is_dir():
-            raise click.UsageError(f"--{name} {given[name]}: there is no such folder")
+            yield f"--{name} {given[name]}: there is no such folder"
     for machine, _ in (*given["slow"], *given["lose"]):
-        if machine >= (given["local"] or 4):
-            raise click.UsageError(f"there is no machine {machine}: they are counted from 0")
-    if groups is None:
-        return
-    network = ipaddress.IPv4Network(groups)
-    if not network.is_multicast:
-        raise click.UsageError(f"--multicast {network} has no groups: those begin at 224.0.0.0")
-    if network.num_addresses < given["receivers"]:
-        raise click.UsageError(f"--multicast {network} has {some(network.num_addresses, 'group')},"
-                               f" not one for each of {given['receivers']} receivers")  # fmt: skip
+        if machine >= (given["local"] or _LOCAL):
+            yield f"there is no machine {machine}: they are counted from 0"
+    groups = ipaddress.IPv4Network(given["groups"] or "224.0.0.0/4")
+    if not groups.is_multicast:
+        yield f"--multicast {groups} has no groups: those begin at 224.0.0.0"
+    if (n := groups.num_addresses) < given["receivers"]:
+        yield f"--multicast {groups} has {some(n, 'group')}, not one for each receiver"
 
 
 def _machines(given: dict[str, Any]) -> "contextlib.AbstractContextManager[local.Measure]":
@@ -187,12 +184,11 @@ def _machines(given: dict[str, Any]) -> "contextlib.AbstractContextManager[local
     except plots.MissingError as error:
         raise ProgramError(str(error)) from None
     except ImportError as error:
-        raise ProgramError(
-            f"{error}: array needs Dask: pip install 'spead-tutorial[array]'"
-        ) from None
+        needs = "array needs Dask: pip install 'spead-tutorial[array]'"
+        raise ProgramError(f"{error}: {needs}") from None
     if given["scheduler"]:
         return local.workers_of(given["scheduler"], given["workers"] or 1)
-    return local.lab_of(given["local"] or 4, dict(given["slow"]), dict(given["lose"]))
+    return local.lab_of(given["local"] or _LOCAL, dict(given["slow"]), dict(given["lose"]))
 
 
 def _status(account: Account) -> int:

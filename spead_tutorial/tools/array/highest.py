@@ -67,15 +67,11 @@ def search(measure: Callable[[Asked], Measured], asked: Asked) -> tuple[Search, 
     while (rate := next_of(found.tried, asked.rate, criterion)) is not None:
         try:
             measured = measure(msgspec.structs.replace(asked, rate=rate))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, ProgramError) as error:
             if not last:
                 raise
-            interrupted = True
-            break
-        except ProgramError as error:
-            if not last:
-                raise
-            failures = [str(error)]
+            failures = [str(error)] if isinstance(error, ProgramError) else []
+            interrupted = not failures
             break
         account = Account(measured)
         interrupted, failures = measured.interrupted, account.failures
