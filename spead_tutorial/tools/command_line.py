@@ -146,17 +146,19 @@ def worded(template: Path, **names: Any) -> Any:
 # ---- From beginning to end ----
 
 
+_came: list[int] = []  # the signal that ends this process, if one does
+
+
 class Ended(KeyboardInterrupt):
     """SIGTERM or SIGHUP: what cleans up after Ctrl-C cleans up after it, too."""
 
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
 
+def how_it_ended() -> tuple[str, int]:
+    """Return what to say after Ctrl-C or a signal like it, and the exit status.
 
-def how_it_ended(error: BaseException | None) -> tuple[str, int]:
-    """Return what to say of Ctrl-C or a signal like it, and the exit status."""
-    number = error.number if isinstance(error, Ended) else signal.SIGINT
+    It does not matter who raised it again, having said what there was until then.
+    """
+    number = next(iter(_came), signal.SIGINT)
     how = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
     return how, 128 + number
 
@@ -166,7 +168,8 @@ def _raise(number: int, frame: FrameType | None) -> NoReturn:
     for ending in _ENDING:
         signal.signal(ending, signal.SIG_IGN)
     _leave_terminal()
-    raise Ended(number)
+    _came.append(number)
+    raise Ended
 
 
 def _leave_terminal() -> None:
@@ -245,8 +248,8 @@ def finish(command: click.Command, name: str, arguments: Sequence[str] | None) -
         _say(name, f"{place}{error.strerror or error}")
         _forget_what_cannot_be_written()
         return _FAILED
-    except (click.Abort, KeyboardInterrupt) as error:
-        how, ended = how_it_ended(error.__cause__ if isinstance(error, click.Abort) else error)
+    except (click.Abort, KeyboardInterrupt):
+        how, ended = how_it_ended()
         _say(name, how)
         return ended
     return status if isinstance(status, int) else 0

@@ -60,8 +60,8 @@ def _wait_for(process: LabProcess) -> int:
     while True:
         try:
             return process.wait()
-        except KeyboardInterrupt as interrupt:
-            number = how_it_ended(interrupt)[1] - 128
+        except KeyboardInterrupt:
+            number = how_it_ended()[1] - 128
             # A terminal's Ctrl-C has also reached the command: it decides what to make of it.
             if number == signal.SIGINT and _at_a_terminal():
                 continue

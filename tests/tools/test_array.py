@@ -276,12 +276,15 @@ def test_where_the_engine_does_not_start_its_line_says_why(here, monkeypatch):
 
 
 @needs_lab
-def test_ctrl_c_ends_it_with_what_was_measured():
+@pytest.mark.parametrize(
+    ("number", "status", "how"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "ended by SIGTERM")],
+)
+def test_ctrl_c_and_its_like_end_it_with_what_was_measured(number, status, how):
     with sending(*SMALL, "--seconds", "60") as (tool, processes):
-        tool.send_signal(signal.SIGINT)
+        tool.send_signal(number)
         output, errors = tool.communicate(timeout=PATIENCE_S)
-    assert tool.returncode == 130
-    assert errors == "\nspead-tutorial: interrupted\n"
+    assert (tool.returncode, errors.strip()) == (status, f"spead-tutorial: {how}")
     assert re.search(r"^received +[1-9]\d* +[1-9]\d*$", output, re.M)
     all_end(processes)
 
