@@ -2,6 +2,7 @@
 """``spead-tutorial array``: every sender to every receiver, on a lab's machines or a cluster's."""
 
 import contextlib
+import functools
 import ipaddress
 import json
 import shlex
@@ -29,8 +30,13 @@ if TYPE_CHECKING:
 
 _LOCAL = 4  # machines of a lab, where nobody says how many
 _MACHINE = Whole(0, MOST - 1)
-_FILE = click.Path(dir_okay=False, writable=True, path_type=Path)
 _FILES = ("page", "plot", "record")  # that it leaves
+_PATH = click.Path(dir_okay=False, writable=True, path_type=Path)
+_file = functools.partial(click.option, type=_PATH, metavar="FILE")
+_count = functools.partial(click.option, metavar="COUNT", show_default=True)
+_bytes = functools.partial(
+    click.option, type=Whole(1, in_bytes=True), metavar="BYTES", show_default=True
+)
 
 
 def _network(context: click.Context, option: click.Parameter, word: str | None) -> str | None:
@@ -41,28 +47,23 @@ def _network(context: click.Context, option: click.Parameter, word: str | None) 
 
 
 @click.command()
-@click.option("--senders", type=Whole(1, MOST), default=4, show_default=True, metavar="COUNT")
-@click.option("--receivers", type=Whole(1, MOST), default=4, show_default=True, metavar="COUNT")
-@click.option("--local", type=Whole(1, MOST), metavar="COUNT",
-              help="Make a lab with so many machines: 4 by default.")  # fmt: skip
+@_count("--senders", type=Whole(1, MOST), default=4)
+@_count("--receivers", type=Whole(1, MOST), default=4)
+@_count("--local", type=Whole(1, MOST), help="Make a lab with so many machines: 4 by default.")
 @click.option("--scheduler", envvar="DASK_SCHEDULER_ADDRESS", metavar="ADDRESS",
               help="Use the workers of a scheduler of Dask's.")  # fmt: skip
-@click.option("--workers", type=Whole(1), metavar="COUNT",
-              help="Wait until the scheduler has so many: 1 by default.")  # fmt: skip
+@_count("--workers", type=Whole(1), help="Wait until the scheduler has so many: 1 by default.")
 @click.option("--rate", type=Number(0.001, 1e6), default=10.0, show_default=True, metavar="MB/S",
               help="What each sender sends, to all receivers together.")  # fmt: skip
 @click.option("--seconds", type=Number(0.1, 1e6), default=5.0, show_default=True,
               metavar="SECONDS", help="For how long.")  # fmt: skip
-@click.option("-H", "--heap-size", type=Whole(1, in_bytes=True), default=1 << 16,
-              show_default=True, metavar="BYTES", help="Bytes of samples in a heap.")  # fmt: skip
-@click.option("-p", "--packet-size", type=Whole(1, in_bytes=True), default=8192,
-              show_default=True, metavar="BYTES",
-              help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
+@_bytes("-H", "--heap-size", default=1 << 16, help="Bytes of samples in a heap.")
+@_bytes("-p", "--packet-size", default=8192,
+        help="Bytes in a packet at most, UDP and IP not counted.")  # fmt: skip
 @click.option("--multicast", "groups", default="239.1.0.0/24", show_default=True, metavar="NETWORK",
               callback=_network, help="Groups: each receiver has one.")  # fmt: skip
 @click.option("--unicast", is_flag=True, help="Send to the receivers' own addresses.")
-@click.option("--ttl", type=Whole(1, 255), default=1, show_default=True, metavar="COUNT",
-              help="Networks that multicast may cross.")  # fmt: skip
+@_count("--ttl", type=Whole(1, 255), default=1, help="Networks that multicast may cross.")
 @click.option("--port", type=Whole(1, 65535), default=8888, show_default=True, metavar="PORT",
               help="The first that a receiver has: it has one for each sender.")  # fmt: skip
 @click.option("--lang", "language", type=LANGUAGE, default="c", show_default=True,
@@ -72,17 +73,14 @@ def _network(context: click.Context, option: click.Parameter, word: str | None) 
 @click.option("--search", is_flag=True,
               help="Find the highest rate without a loss, in runs from --rate on.")  # fmt: skip
 @click.option("--slow", type=(_MACHINE, Number(0.125, 4000)), multiple=True,
-              metavar="MACHINE MB/S",
-              help="In the lab: limit a machine's link.")  # fmt: skip
+              metavar="MACHINE MB/S", help="In the lab: limit a machine's link.")  # fmt: skip
 @click.option("--lose", type=(_MACHINE, Number(0.000001, 1)), multiple=True,
               metavar="MACHINE SHARE",
               help="In the lab: lose a share of the packets for a machine.")  # fmt: skip
 @click.option("--allow-real-network", is_flag=True, help="Let packets leave the lab.")
-@click.option("--page", type=_FILE, metavar="FILE",
-              help="Write a page with all of it, to look at and to pass on.")  # fmt: skip
-@click.option("--plot", type=_FILE, metavar="FILE", help="Draw the matrix, as an SVG.")
-@click.option("--record", type=_FILE, metavar="FILE",
-              help="Write what was measured, as `python -m bench status` reads it.")  # fmt: skip
+@_file("--page", help="Write a page with all of it, to look at and to pass on.")
+@_file("--plot", help="Draw the matrix, as an SVG.")
+@_file("--record", help="Write what was measured, as `python -m bench status` reads it.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with everything.")
 def array(**given: Any) -> int:
     """Send from every sender to every receiver, and account for every packet of every pair.
@@ -114,9 +112,8 @@ def array(**given: Any) -> int:
     account = Account(measured)
     if given["as_json"]:
         more: dict[str, object] = {"search": found.as_dict()} if found else {}
-        click.echo(
-            json.dumps(account.as_dict() | more | {"measured": msgspec.to_builtins(measured)})
-        )
+        more["measured"] = msgspec.to_builtins(measured)
+        click.echo(json.dumps(account.as_dict() | more))
     else:
         for line in (*([found.answer, ""] if found else []), *account.lines()):
             click.echo(plain(line))

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from distributed import Client
+from msgspec.structs import replace
 
 from spead_tutorial.chapters.catalogue import ARRAY
 from spead_tutorial.measure.corner_turn import Asked, Ended, Look, Machine, Measured
@@ -44,10 +45,8 @@ class Engine:
         places = _places(asked, [machines[i].address for i in at])
         here = [["--interface", one.address] if asked.groups else [] for one in machines]
         hosts, allowed = [host for host, _ in places], asked.allow_real_network
-        self._all(
-            agent.check,
-            [(hosts, one.device if asked.groups else None, allowed) for one in machines],
-        )
+        by = [one.device if asked.groups else None for one in machines]
+        self._all(agent.check, [(hosts, device, allowed) for device in by])
         before = self._looks(machines)
         result = Measured(asked, machines, [], [], [])
         try:
@@ -71,12 +70,10 @@ class Engine:
 
     def _start(self, kind: str, i: int, machine: int, program: str, options: list[str]) -> None:
         asked, name = self._asked, f"{kind} {i}"
-        common = ["-H", str(asked.heap_size), "--senders", str(asked.senders), "--json"]
-        words = (program, asked.language)
-        task = self._workers.submit(
-            f"{self._run}-{kind}-{i}", machine, agent.run_program,
-            self._run, machine, name, words, *common, *options,
-        )  # fmt: skip
+        common = ["-H", str(asked.heap_size), "--senders", str(asked.senders), "--json", *options]
+        what = self._run, machine, name, (program, asked.language), *common
+        key = f"{self._run}-{kind}-{i}"
+        task = self._workers.submit(key, machine, agent.run_program, *what)
         self._programs.append((Ended(name, machine), task))
 
     def _start_senders(self, here: list[list[str]], places: list[tuple[str, int]]) -> None:
@@ -93,21 +90,21 @@ class Engine:
 
     def _have_joined(self) -> bool:
         """Wait until all receivers listen; say which one does not."""
-        until = time.monotonic() + _JOIN_S
-        while waiting := self._silent():
-            failed = [ended.name for ended, task in waiting if self._workers.is_over(task)]
+        until, waiting = (
+            time.monotonic() + _JOIN_S,
+            {one.name: task for one, task in self._programs},
+        )
+        while waiting:
+            failed = [name for name, task in waiting.items() if self._workers.is_over(task)]
             if failed or time.monotonic() > until:
-                late = ", ".join(failed or (ended.name for ended, _ in waiting))
+                late = ", ".join(failed or waiting)
                 self._trouble.append(f"nothing was sent: {late} did not listen")
                 return False
             time.sleep(_LOOK_S)
+            for _, name in self._client.get_events(self._run):
+                waiting.pop(name, None)
         time.sleep(_SETTLE_S)
         return True
-
-    def _silent(self) -> list[tuple[Ended, Task]]:
-        """Return the receivers that have not said that they listen."""
-        joined = {name for _, name in self._client.get_events(self._run)}
-        return [one for one in self._programs if one[0].name not in joined]
 
     def _until_ended(self) -> None:
         """Wait for the senders, then for the receivers, which may have got no stop heap."""
@@ -125,12 +122,9 @@ class Engine:
             asking = self._workers.ask(agent.interrupt, [(self._run,)] * len(self._workers.all))
             self._workers.wait([*tasks, *asking], _ACCOUNT_S)
 
-    def _ended(self, ended: Ended, task: Task) -> Ended:
-        outcome = self._workers.outcome(task)
-        if isinstance(outcome, Ended):
-            return outcome
-        ended.lost = str(outcome)
-        return ended
+    def _ended(self, begun: Ended, task: Task) -> Ended:
+        found = self._workers.outcome(task)
+        return found if isinstance(found, Ended) else replace(begun, lost=str(found))
 
     def _all(self, function: Callable[..., Any], its: list[tuple[Any, ...]]) -> list[Any]:
         """Call a function on each worker; what goes wrong on one of them goes wrong."""

@@ -128,20 +128,17 @@ def main() -> None:
 
     Where it could not be, by a line that says why.
     """
+    host, machines = sys.argv[1:]
+    settings: dict[str, Any] = {"host": host, "scheduler_port": _PORT, "dashboard_address": None}
     with contextlib.suppress(KeyboardInterrupt):
         try:
-            _serve(*sys.argv[1:])
+            cluster = LocalCluster(n_workers=0, silence_logs=logging.CRITICAL, **settings)
+            client = Client(cluster, set_as_default=False)
+            client.wait_for_workers(int(machines), timeout=CONNECT_S)
+            print(flush=True)  # from now on Ctrl-C leads to an account
+            for line in sys.stdin:
+                measured = _measure(client, msgspec.json.decode(line, type=Asked))
+                print(msgspec.json.encode(measured).decode(), flush=True)
         except (ProgramError, LabError, TimeoutError) as error:
             print(str(error).splitlines()[0], flush=True)
     os._exit(0)  # the lab ends all else
-
-
-def _serve(host: str, machines: str) -> None:
-    settings: dict[str, Any] = {"host": host, "scheduler_port": _PORT, "dashboard_address": None}
-    cluster = LocalCluster(n_workers=0, silence_logs=logging.CRITICAL, **settings)
-    client = Client(cluster, set_as_default=False)
-    client.wait_for_workers(int(machines), timeout=CONNECT_S)
-    print(flush=True)  # from now on Ctrl-C leads to an account
-    for line in sys.stdin:
-        measured = _measure(client, msgspec.json.decode(line, type=Asked))
-        print(msgspec.json.encode(measured).decode(), flush=True)

@@ -83,11 +83,9 @@ class Workers:
     def wait(self, tasks: Sequence[Task], patience_s: float) -> bool:
         """Wait until tasks are over; say whether they are."""
         until = time.monotonic() + patience_s
-        while not all(map(self.is_over, tasks)):
-            if time.monotonic() > until:
-                return False
+        while not (are_over := all(map(self.is_over, tasks))) and time.monotonic() < until:
             time.sleep(_LOOK_S)
-        return True
+        return are_over
 
     def is_over(self, task: Task) -> bool:
         """Say whether a task has ended, or never will as its worker was given up."""
