@@ -12,6 +12,7 @@ from spead_tutorial.ledger import Gap, some
 from spead_tutorial.measure.corner_turn import Ended, Look, Lost, Measured
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.records import RecordError, Recording, Turn
+from spead_tutorial.measure.search import Tried
 from spead_tutorial.results.tables import Column, Table
 from spead_tutorial.results.units import size
 
@@ -185,8 +186,18 @@ class Account:
             pair = self.pairs[i][j]
             yield [f"sender {i} to receiver {j}", _count([pair.missing]), _count([pair.sent])]
 
+    @property
+    def offered(self) -> float:
+        """The MB/s that the slowest sender has sent; 0 where that is not known."""
+        its = [(number(one, "spead_bytes"), number(one, "elapsed_ns"))
+               for one in self.measured.senders]  # fmt: skip
+        return min((1e3 * n_bytes / max(1, ns) for n_bytes, ns in its), default=0.0)
+
     def times(self) -> Iterator[str]:
-        """Say when packets came, and how."""
+        """Say when packets were sent, when they came, and how."""
+        asked, sent = self.measured.asked.rate, self.offered
+        if sent and Tried(asked, sent, False).fell_short:
+            yield f"A sender sent {sent:.4g} MB/s, not {asked:g}: its core or link passes no more."
         joined = [one.joined_s for one in self.measured.receivers if one.joined_s is not None]
         if joined:
             yield f"From its start, a receiver took up to {max(joined):.2f} s to join."

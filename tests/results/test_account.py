@@ -113,6 +113,18 @@ def test_where_a_run_was_too_short_to_time_no_rate_is_shown():
     assert list(account([sender(0, 10)], [short]).lines())[-3] == "received          10"
 
 
+@pytest.mark.parametrize(("rate", "said"), [(5.1, False), (5.5, True)])
+def test_senders_that_do_not_keep_their_rate_are_spoken_of(rate, said):
+    senders = [sender(i, 10) for i in range(2)]
+    for one, n_bytes in zip(senders, (5000, 6000), strict=True):
+        assert one.said is not None
+        one.said |= {"spead_bytes": n_bytes, "elapsed_ns": 10**6}
+    measured = account(senders, [receiver(0, 10, 10)]).measured
+    measured.asked = msgspec.structs.replace(measured.asked, rate=rate)
+    line = "A sender sent 5 MB/s, not 5.5: its core or link passes no more."
+    assert (line in list(Account(measured).lines())) == said
+
+
 def timed(*receivers: tuple[int, dict[str, object]], clocks: str = "a") -> Account:
     """An account of receivers on machines, which say more; a letter for each machine's clock."""
     came = [receiver(j, 10, machine=m) for j, (m, _) in enumerate(receivers)]

@@ -12,7 +12,7 @@ import msgspec
 from spead_tutorial.measure.corner_turn import Asked, Measured
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.search import Criterion, Tried, next_of
-from spead_tutorial.results.account import Account, number
+from spead_tutorial.results.account import Account
 
 #: So many runs in a row lose nothing at the rate that is found, of which the median says whether
 #: senders kept it; and the lowest rate with a loss is at most so many times as high.
@@ -78,7 +78,7 @@ def search(measure: Callable[[Asked], Measured], asked: Asked) -> tuple[Search, 
         if interrupted or failures:
             break
         print(f"spead-tutorial: {account.verdict}", file=sys.stderr, flush=True)
-        found.tried.append(Tried(rate, _offered(measured), not account.is_whole))
+        found.tried.append(Tried(rate, account.offered, not account.is_whole))
         last[rate] = measured
     else:
         found.is_over = True
@@ -86,11 +86,3 @@ def search(measure: Callable[[Asked], Measured], asked: Asked) -> tuple[Search, 
     if best is last.get(best.asked.rate):  # it went well, and what ended the search came later
         best.interrupted, best.trouble = interrupted, failures
     return found, best
-
-
-def _offered(measured: Measured) -> float:
-    """Return the MB/s that the slowest sender has sent."""
-    return min(
-        number(one, "spead_bytes") / max(1, number(one, "elapsed_ns")) * 1e3
-        for one in measured.senders
-    )
