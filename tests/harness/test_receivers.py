@@ -48,6 +48,7 @@ WAYS = [
             ("ours", "c", "receive_chunks"),
             ("spead2", "python", "receive_chunks"),
             ("spead2-source", "c", "receive"),
+            ("spead2-source", "c", "receive_chunks"),
             ("spead2-source", "python", "receive_chunks"),
         )
     ),
