@@ -130,10 +130,9 @@ static bool settle(spti_sink *sink, spti_pace pace)
 
 void spti_heap_ring_recycle(spti_heap_ring *ring)
 {
-    pthread_mutex_lock(&ring->lock);
-    spt_received_heap *heap = ring->returned;
-    ring->returned = NULL;
-    pthread_mutex_unlock(&ring->lock);
+    if (__atomic_load_n(&ring->returned, __ATOMIC_SEQ_CST) == NULL)
+        return;
+    spt_received_heap *heap = __atomic_exchange_n(&ring->returned, NULL, __ATOMIC_SEQ_CST);
     while (heap != NULL) {
         spt_received_heap *next = heap->user;
         spt_depacketizer_recycle(ring->depacketizer, heap);
@@ -144,7 +143,7 @@ void spti_heap_ring_recycle(spti_heap_ring *ring)
 void spti_heap_ring_end(spti_heap_ring *ring)
 {
     SPTI_HOLD(&ring->lock);
-    ring->ended = true;
+    __atomic_store_n(&ring->ended, true, __ATOMIC_SEQ_CST);
 }
 
 /* ---- For everybody --------------------------------------------------------------------------- */
@@ -211,10 +210,12 @@ void spti_heap_ring_announce(spti_heap_ring *ring)
 
 bool spti_heap_ring_return(spti_heap_ring *ring, spt_received_heap *heap)
 {
-    SPTI_HOLD(&ring->lock);
-    heap->user = ring->returned;
-    ring->returned = heap;
-    return ring->ended;
+    spt_received_heap *next = __atomic_load_n(&ring->returned, __ATOMIC_SEQ_CST);
+    do
+        heap->user = next;
+    while (!__atomic_compare_exchange_n(&ring->returned, &next, heap, true, __ATOMIC_SEQ_CST,
+                                        __ATOMIC_SEQ_CST));
+    return __atomic_load_n(&ring->ended, __ATOMIC_SEQ_CST);
 }
 
 size_t spti_heap_ring_size(const spti_heap_ring *ring)

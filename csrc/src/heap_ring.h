@@ -25,8 +25,8 @@ typedef struct spti_heap_ring {
     spt_received_heap *first, *last; /* each has the next one as its `user` */
     size_t n;                        /* also read without the lock */
     bool blocked;                    /* there was no room since a heap was got last */
-    spt_received_heap *returned;
-    bool ended;
+    spt_received_heap *returned;     /* atomic; each has the next one as its `user` */
+    bool ended;                      /* also read without the lock */
     bool fd_used;
     bool signalled;     /* event_fd is readable */
     size_t n_waiting;   /* for the next: */
