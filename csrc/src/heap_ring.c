@@ -15,7 +15,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { MOST_QUIET = 4 }; /* batches, before anybody is told of the heaps in them */
+/* Before anybody is told of heaps: batches that they came in, and bytes that they have. Those are
+ * to be got, and their memory to be used again, while they are in the cache. */
+enum { MOST_QUIET = 4, MOST_UNTOLD = 256 * 1024 };
 
 static bool take(spti_sink *sink, spt_received_heap *heap, bool last);
 static bool settle(spti_sink *sink, spti_pace pace);
@@ -74,6 +76,7 @@ static void append(spti_heap_ring *ring, spt_received_heap *heap)
         ring->last->user = heap;
     ring->last = heap;
     __atomic_store_n(&ring->n, ring->n + 1, __ATOMIC_SEQ_CST);
+    ring->untold += heap->received_length;
 }
 
 /* Put a heap in if there is room, or if it has to be. */
@@ -122,9 +125,12 @@ static bool settle(spti_sink *sink, spti_pace pace)
     spti_heap_ring *ring = (spti_heap_ring *)sink;
     size_t n = spti_heap_ring_size(ring);
     ring->quiet = n > 0 ? ring->quiet + 1 : 0;
-    bool tell = n > 0 && (pace != SPTI_MORE || n > ring->capacity / 2 || ring->quiet == MOST_QUIET);
+    bool soon = n > ring->capacity / 2 || ring->untold >= MOST_UNTOLD || ring->quiet == MOST_QUIET;
+    bool tell = n > 0 && (pace != SPTI_MORE || soon);
     if (tell)
         ring->quiet = 0;
+    if (tell || n == 0)
+        ring->untold = 0;
     return tell;
 }
 

@@ -19,7 +19,8 @@ typedef struct spti_heap_ring {
     bool contiguous_only;
     spt_depacketizer *depacketizer; /* that heaps are of */
     spt_recv_stats *stats;          /* for heaps that are dropped */
-    unsigned quiet;                 /* batches since somebody was told of heaps */
+    unsigned quiet;                 /* batches since somebody was told of heaps, */
+    uint64_t untold;                /* and bytes of those that have come since */
     /* Of everybody: */
     pthread_mutex_t lock;
     spt_received_heap *first, *last; /* each has the next one as its `user` */
