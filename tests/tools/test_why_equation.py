@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The equation, on observations made by hand: its parts sum, and what mending one gains."""
 
-import dataclasses
 import json
 import re
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial.results import tables
 from spead_tutorial.tools.why import findings, loops
@@ -121,7 +121,7 @@ def test_without_samples_the_kernels_time_is_divided_by_calls_and_page_faults():
     calls = sends(1, seconds=3e-3), Call(1, "t1", "write", 100, 1e-3)
     its = seen(
         watched(thread(faults=1000)),
-        calls=dataclasses.replace(SINGLE, all=calls),
+        calls=replace(SINGLE, all=calls),
         fault_s=1e-4,
     )
     assert parts(its) == pytest.approx(
@@ -168,8 +168,8 @@ SLEEPER = watched(thread(2, 0.01), Waited("clock_nanosleep", True, 198))
         # Where another thread computes meanwhile, that is what is slow.
         (FUTEX, (watched(thread(2)),), (), "computes"),
         # Where nobody runs, it is the hand-over; where the other one sleeps, that.
-        (dataclasses.replace(FUTEX, running={}), (watched(thread(2, 0)),), (), "waits-for-thread"),
-        (dataclasses.replace(FUTEX, running={}, asleep={2: 160}), (SLEEPER,), (), "sleeps"),
+        (replace(FUTEX, running={}), (watched(thread(2, 0)),), (), "waits-for-thread"),
+        (replace(FUTEX, running={}, asleep={2: 160}), (SLEEPER,), (), "sleeps"),
     ],
 )  # fmt: skip
 def test_a_wait_is_for_what_ends_it(
@@ -184,8 +184,8 @@ def test_a_wait_is_for_what_ends_it(
 
 def test_a_wait_that_a_time_has_ended_is_a_sleep_unless_it_is_for_a_lock():
     waits = Waited("futex", True, 100)
-    held = dataclasses.replace(waits, running={2: 100})
-    slept = dataclasses.replace(SINGLE, all=(sends(1), Call(1, "t1", "futex", 9, 0.0, 1.0)))
+    held = replace(waits, running={2: 100})
+    slept = replace(SINGLE, all=(sends(1), Call(1, "t1", "futex", 9, 0.0, 1.0)))
     for wait, kind in ((waits, "sleeps"), (held, "waits-for-thread")):
         lines = watched(thread(cpu_s=0.5), wait), watched(thread(2))
         its = seen(*lines, sampled={1: sampled(("sends", 9))}, calls=slept)
@@ -201,7 +201,7 @@ def test_a_thread_that_could_run_had_no_core_only_where_all_were_taken():
 
 def test_of_several_threads_that_send_all_time_counts():
     lines = [watched(thread(tid)) for tid in (1, 2)]
-    found = parts(seen(*lines, calls=dataclasses.replace(SINGLE, all=(sends(1), sends(2)))))
+    found = parts(seen(*lines, calls=replace(SINGLE, all=(sends(1), sends(2)))))
     assert sum(found.values()) == pytest.approx(20)
 
 
@@ -215,7 +215,7 @@ def test_threads_that_come_and_go_are_one_and_programs_that_do_are_being_started
     its = seen(
         watched(thread(1, 0.0), Waited("wait4", False, 200)), *brief,
         whole=whole, sampled=samples,
-        calls=dataclasses.replace(SINGLE, all=(sends(9, "nc"),)),
+        calls=replace(SINGLE, all=(sends(9, "nc"),)),
     )  # fmt: skip
     assert parts(its) == pytest.approx({"loop": 2, "sends": 3, "starts": 3, "waits-for-thread": 2})
 
@@ -316,16 +316,16 @@ def test_who_traces_a_program_comes_first_and_has_stopped_it_where_it_seems_to_w
     ("packets", "calls", "lacks"),
     [
         (PACKETS, SINGLE, {LARGER, BATCHES, OFFLOAD, BOTH}),
-        (dataclasses.replace(PACKETS, packet_bytes=9000, payload_bytes=9_000_000), SINGLE,
+        (replace(PACKETS, packet_bytes=9000, payload_bytes=9_000_000), SINGLE,
          {BATCHES, OFFLOAD, BOTH}),
-        (dataclasses.replace(PACKETS, packets=7000, payload_bytes=63_000_000), SINGLE, set()),
-        (PACKETS, dataclasses.replace(SINGLE, send_calls=20), {LARGER, OFFLOAD}),
-        (dataclasses.replace(PACKETS, packets=250, fragments=750, packet_bytes=32_000), SINGLE,
+        (replace(PACKETS, packets=7000, payload_bytes=63_000_000), SINGLE, set()),
+        (PACKETS, replace(SINGLE, send_calls=20), {LARGER, OFFLOAD}),
+        (replace(PACKETS, packets=250, fragments=750, packet_bytes=32_000), SINGLE,
          {loops.FITTING}),
-        (PACKETS, dataclasses.replace(SINGLE, pieces=1000), {LARGER, BATCHES, loops.GATHERED}),
-        (PACKETS, dataclasses.replace(SINGLE, unconnected=True),
+        (PACKETS, replace(SINGLE, pieces=1000), {LARGER, BATCHES, loops.GATHERED}),
+        (PACKETS, replace(SINGLE, unconnected=True),
          {LARGER, BATCHES, OFFLOAD, BOTH, loops.CONNECTED}),
-        (dataclasses.replace(PACKETS, packets=3), SINGLE, set()),
+        (replace(PACKETS, packets=3), SINGLE, set()),
     ],
 )  # fmt: skip
 def test_what_a_sender_does_not_do_yet_is_tried(packets: Packets, calls: Calls, lacks: set[str]):
@@ -368,7 +368,7 @@ def test_the_report_says_what_to_mend_then_the_equation_and_fits_80_columns():
 @pytest.mark.parametrize(
     ("its", "words"),
     [
-        (dataclasses.replace(SLOW, unseen=("It was dark.",)), "It was dark. Mend first:"),
+        (replace(SLOW, unseen=("It was dark.",)), "It was dark. Mend first:"),
         (seen(watched(thread(cpu_s=0.4, runnable_s=0.6)), crowded=1.0), "measure again"),
         (seen(watched(thread(cpu_s=0.2))), "Nothing found."),
     ],

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Why receivers lose packets: what facts mean, and what is said of receivers with known faults."""
 
-import dataclasses
 import itertools
 import json
 import os
@@ -11,6 +10,7 @@ import time
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from spead_tutorial.lab import Counters
 from spead_tutorial.tools.why import calls, looks
@@ -47,7 +47,7 @@ ATTEMPTS = 3
 #: Whose finding `make test` looks for.
 REPRESENTATIVE = "c sleeps"
 FATES = Fates(rate=1e9, packets=1000, device=0, arrived=1000, unclaimed=0, no_room=200)
-OFTEN = dataclasses.replace(FATES, rate=2e9, no_room=600)  # it has time for 45 % of them
+OFTEN = replace(FATES, rate=2e9, no_room=600)  # it has time for 45 % of them
 READ_BY = Call(1, "reader", "recvfrom", 1000, 0.0, messages=1000, sends=True)
 READS = Calls(1000, 1000, ("recvfrom",), 1, False, (READ_BY,))
 READ = Told("reads", "recvfrom", "recvfrom")
@@ -101,14 +101,14 @@ def seen(own: str = "", n: int = 0, *waits: Waited, cpu_s: float = 1.0, **more: 
                 Waited("clock_nanosleep", True, 180),
                 cpu_s=0.1,
                 bare_lost=0.3,
-                fates=dataclasses.replace(FATES, rate=1e8),
+                fates=replace(FATES, rate=1e8),
             ),
             "sleeps",
         ),
         (seen("computes", 75, PACKETS, cpu_s=0.5), "computes"),
         (seen("computes", 75, PACKETS, cpu_s=0.6, late=0.2), "computes"),
-        (seen(fates=dataclasses.replace(FATES, no_room=0, unclaimed=10)), "no-socket"),
-        (seen(fates=dataclasses.replace(FATES, no_room=0, device=10)), "device"),
+        (seen(fates=replace(FATES, no_room=0, unclaimed=10)), "no-socket"),
+        (seen(fates=replace(FATES, no_room=0, device=10)), "device"),
     ],
 )
 def test_where_packets_are_lost_is_said_first_and_then_what_takes_most(
@@ -127,12 +127,12 @@ def test_who_has_the_one_lock_of_a_language_is_who_runs_while_a_reader_waits():
         ("", "mutex", "waits-for-thread"),
     ):
         its = seen(cpu_s=0.25, language=language)
-        reader, other = (dataclasses.replace(its.run.threads[0].thread, tid=tid) for tid in (1, 2))
+        reader, other = (replace(its.run.threads[0].thread, tid=tid) for tid in (1, 2))
         waits = Waited(call, False, 150, running={2: 150})
-        threads = Watched(reader, 200, (waits,)), Watched(dataclasses.replace(other, user_s=1.0))
+        threads = Watched(reader, 200, (waits,)), Watched(replace(other, user_s=1.0))
         told = its.sampled | {2: Sampled("worker", 1, ((Told("computes", "f"), 9),))}
-        run = dataclasses.replace(its.run, threads=threads)
-        assert diagnose(dataclasses.replace(its, run=run, sampled=told))[0].kind == kind
+        run = replace(its.run, threads=threads)
+        assert diagnose(replace(its, run=run, sampled=told))[0].kind == kind
 
 
 def test_of_looks_it_is_counted_who_runs_or_sleeps_meanwhile_and_what_all_wait_in(monkeypatch):
@@ -210,12 +210,12 @@ def test_what_a_bare_reader_loses_but_now_and_then_is_not_of_its_buffer(monkeypa
         runs = iter(shares)
 
         def read(*_: object, runs=runs) -> watching._Tried:
-            fates = dataclasses.replace(FATES, no_room=round(1000 * next(runs)))
+            fates = replace(FATES, no_room=round(1000 * next(runs)))
             return watching._Tried(fates, 0.1)
 
         monkeypatch.setattr(watching, "_read", read)
         its = seen().receiving
-        its = dataclasses.replace(its, sockets=(Socket(1, 8888, 4096, merges=False),))
+        its = replace(its, sockets=(Socket(1, 8888, 4096, merges=False),))
         assert watching._lost_by_bare(None, 1e9, [], its) == pytest.approx(lost)
         assert next(runs, None) is None
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Which system calls a program makes, from the lines of strace. No I/O, no clock."""
 
-import dataclasses
 import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import msgspec
 
 from spead_tutorial.tools.why.facts import Call, Calls
 from spead_tutorial.tools.why.stacks import WAITS
@@ -35,8 +36,7 @@ _ABOUT = 0.8
 _TENTH = 10
 
 
-@dataclasses.dataclass(slots=True)
-class Ended:
+class Ended(msgspec.Struct):
     """A call that has ended."""
 
     who: int  # the thread

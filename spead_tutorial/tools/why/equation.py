@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The equation: seconds for a packet are what a bare loop needs, and the rest, by kind. No I/O."""
 
-import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+from msgspec.structs import replace
 
 from spead_tutorial.tools.why.facts import Call, Seen, Thread, Waited, Watched
 from spead_tutorial.tools.why.stacks import (
@@ -47,8 +49,7 @@ _MANAGED = ("Java", "JavaScript", "Go")
 _SHARED = (LOCK, INPUT, LOOP, STARTS, READS)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """Some of the time of a packet, and what it was for."""
 
     kind: str  # of `stacks.KINDS`
@@ -65,8 +66,7 @@ def merged(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(sorted(made, key=lambda part: -part.seconds))
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """Where the time of a packet goes: in seconds of each thread that sends, summed."""
 
     packet_s: float  # with what waited for a core
@@ -122,7 +122,7 @@ def _without(parts: Sequence[Part], loop_s: float, kind: str) -> tuple[list[Part
     for part in sorted(parts, key=lambda part: (part.kind != kind, -part.seconds)):
         taken = min(left, part.seconds) if part.kind not in (NO_CORE, IDLE) else 0.0
         left -= taken
-        rest.append(dataclasses.replace(part, seconds=part.seconds - taken))
+        rest.append(replace(part, seconds=part.seconds - taken))
     return rest, loop_s - left
 
 
@@ -133,7 +133,7 @@ def _spinning(parts: list[Part]) -> list[Part]:
     rest = sum(part.seconds for part in parts if part.kind not in (NO_CORE, IDLE))
     if not read or read < _SPINS * own or read + own < _ALL * rest:
         return parts
-    return [dataclasses.replace(part, kind=SPINS) if part.kind == OWN else part for part in parts]
+    return [replace(part, kind=SPINS) if part.kind == OWN else part for part in parts]
 
 
 class _Teller:
@@ -219,7 +219,7 @@ class _Teller:
             is_brief = its.pid not in (0, *self._pids)
             for one, n in its.told:
                 if self._whole and is_brief and one.kind != self.main:
-                    one = dataclasses.replace(one, kind=STARTS)
+                    one = replace(one, kind=STARTS)
                 found[one] += n
         sees = min((its.sees for its in among), key=len, default="")
         return Sampled("", 0, tuple(found.items()), sees)

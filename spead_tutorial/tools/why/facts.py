@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What was seen of a program: numbers, without a word on what they mean."""
 
-import dataclasses
 import statistics
+
+import msgspec
 
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.stacks import Sampled
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Thread:
+class Thread(msgspec.Struct, frozen=True):
     """What one thread did, since it began or between two looks."""
 
     tid: int
@@ -27,20 +27,18 @@ class Thread:
         return self.user_s + self.system_s
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Waited:
+class Waited(msgspec.Struct, frozen=True):
     """What a thread was seen waiting in."""
 
     call: str  # empty where it may not be seen
     timed: bool  # whether a time ends it
     seen: int  # in how many looks
     # in how many of those another thread ran, by its number, or slept until a time
-    running: dict[int, int] = dataclasses.field(default_factory=dict)
-    asleep: dict[int, int] = dataclasses.field(default_factory=dict)
+    running: dict[int, int] = {}
+    asleep: dict[int, int] = {}
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(msgspec.Struct, frozen=True):
     """A thread of a run."""
 
     thread: Thread  # between the first look and the last
@@ -48,8 +46,7 @@ class Watched:
     waits: tuple[Waited, ...] = ()
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Run:
+class Run(msgspec.Struct, frozen=True):
     """A part of a run in which nothing else was looked at."""
 
     seconds: float
@@ -61,8 +58,7 @@ class Run:
     whole: Watched | None = None  # all threads taken as one, which runs while any does
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Packets:
+class Packets(msgspec.Struct, frozen=True):
     """What a packet socket saw at the device."""
 
     messages: int  # what the kernel gave to the device: one of them can hold several packets
@@ -80,8 +76,7 @@ class Packets:
         return self.payload_bytes / self.packets
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """The calls of one name that a thread made, while strace looked."""
 
     tid: int
@@ -94,8 +89,7 @@ class Call:
     sends: bool = False
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(msgspec.Struct, frozen=True):
     """What strace saw."""
 
     send_calls: int  # calls that send
@@ -110,8 +104,7 @@ class Calls:
         return self.messages / self.send_calls
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Way:
+class Way(msgspec.Struct, frozen=True):
     """How packets are sent."""
 
     packet_bytes: int  # within UDP; larger than the MTU allows for fragments
@@ -121,8 +114,7 @@ class Way:
     unconnected: bool = False  # whether each message says where it goes
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(msgspec.Struct, frozen=True):
     """What a bare loop takes that sends in some way."""
 
     changed: str  # what it does otherwise than the sender, in words; empty for nothing
@@ -143,8 +135,7 @@ class Loop:
         return self.median_s * packet_bytes / self.way.packet_bytes
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Fates:
+class Fates(msgspec.Struct, frozen=True):
     """What became of the packets of one run, from the sender to the receiver's socket."""
 
     rate: float  # bytes within UDP in a second that were sent
@@ -166,8 +157,7 @@ class Fates:
         return self.lost / (self.packets or 1)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Socket:
+class Socket(msgspec.Struct, frozen=True):
     """A socket of the receiver; None is what could not be asked."""
 
     inode: int  # its number
@@ -177,8 +167,7 @@ class Socket:
     queued: int = 0  # bytes in it, with what the kernel needs besides
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Receiving:
+class Receiving(msgspec.Struct, frozen=True):
     """What was seen of a receiver, but for its time."""
 
     fates: Fates  # of a run with a loss
@@ -193,8 +182,7 @@ class Receiving:
         return max((one.buffer for one in self.sockets if one.buffer is not None), default=None)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """All that was seen of a sender, or of a receiver."""
 
     program: str  # what it is called

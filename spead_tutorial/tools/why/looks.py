@@ -3,7 +3,6 @@
 
 import contextlib
 import ctypes
-import dataclasses
 import importlib.resources
 import itertools
 import os
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from spead_tutorial.lab import Counters
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
@@ -98,7 +98,7 @@ def between(before: Mapping[int, Thread], after: Mapping[int, Thread]) -> dict[i
 
 def _since(then: Thread, now: Thread) -> Thread:
     done = {name: max(0, getattr(now, name) - getattr(then, name)) for name in _COUNTED}
-    return dataclasses.replace(now, **done)
+    return replace(now, **done)
 
 
 # ---- What they do now ----
@@ -212,7 +212,7 @@ def _asked(one: Socket, pid: int, number: int) -> Socket:
         with contextlib.suppress(OSError):  # a kernel without it
             merges = bool(its.getsockopt(socket.IPPROTO_UDP, _UDP_GRO))
         buffer = its.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        return dataclasses.replace(one, buffer=buffer, merges=merges)
+        return replace(one, buffer=buffer, merges=merges)
 
 
 # ---- Following it ----
@@ -278,7 +278,7 @@ class Follower:
         looks = [one for one in self.looks if first.at <= one[0] <= last.at]
         waited = _waited([doing | {_ALL: together(doing)} for _, doing, _ in looks if doing])
         sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
-        everything = dataclasses.replace(next(iter(done.values())), **sums)
+        everything = replace(next(iter(done.values())), **sums)
         header = counted.link_header + IP_UDP_HEADERS
         return Run(
             seconds=max(last.at - first.at, 1e-6),

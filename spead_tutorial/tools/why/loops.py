@@ -2,8 +2,9 @@
 """The bare loop: what it takes here to send as a sender does, and otherwise."""
 
 import contextlib
-import dataclasses
 from collections.abc import Mapping
+
+from msgspec.structs import replace
 
 from spead_tutorial.lab import Lab
 from spead_tutorial.measure.baselines import CEILING, started
@@ -47,7 +48,7 @@ def way_of(packets: Packets, calls: Calls | None) -> Way:
 
 def otherwise(way: Way, packets: Packets, largest: int) -> dict[str, Way]:
     """Return other ways to send what a sender sends, as far as it does not do so already."""
-    change, found = dataclasses.replace, dict[str, Way]()
+    change, found = replace, dict[str, Way]()
     if packets.packets < _ENOUGH:
         return {}
     is_cut = packets.fragments / packets.messages >= _FRAGMENTED

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from spead_tutorial.tools.why import stacks
 from spead_tutorial.tools.why.calls import SHOWN
@@ -131,7 +131,7 @@ def profile(
     if spied.exists():
         its = stacks.of_py_spy(spied.read_text(errors="replace").splitlines())
         for tid, samples in its.items():
-            found[tid] = msgspec.structs.replace(samples, name=names.get(tid, samples.name))
+            found[tid] = replace(samples, name=names.get(tid, samples.name))
     return found or None, [] if found else [_reason(said)]
 
 

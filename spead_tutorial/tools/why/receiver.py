@@ -2,7 +2,6 @@
 """Watching a receiver: at which rate it loses packets, where, and what its threads do meanwhile."""
 
 import contextlib
-import dataclasses
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from msgspec.structs import replace
 
 from spead_tutorial.lab import Counters, Lab
 from spead_tutorial.measure.case import Case
@@ -81,7 +81,7 @@ def watch(
         loops=loops,
         sampled=sampled,
         fault_s=fault_s(),
-        receiving=dataclasses.replace(its, bare_lost=lost),
+        receiving=replace(its, bare_lost=lost),
         unseen=(*[_NO_READS] * (traced is None), *unseen),
     )
 
@@ -169,7 +169,7 @@ def _search(argv: Sequence[str], spot: InLab) -> _Found:
     first = _try(argv, spot, _HIGH).fates
     held = 0.0 if first.lost else first.rate
     if held:  # what the way itself does not take at such a rate is no matter of the receiver
-        first = dataclasses.replace(_try(argv, spot, _HIGHEST).fates, device=0)
+        first = replace(_try(argv, spot, _HIGHEST).fates, device=0)
         if not first.lost:
             return _Found(max(held, first.rate), None, first.rate)
     taken = first.rate * (1 - first.share)
@@ -242,7 +242,7 @@ def _watched(
         profile = profilers.profile(pids, folder, _PROFILE_S, names)
         language = profilers.language(pids[-1])
     packets = max(1, round(arrived.packets - arrived.no_room * sent[0].per_message))
-    run = dataclasses.replace(run, messages=packets, payload_bytes=packets * size)
+    run = replace(run, messages=packets, payload_bytes=packets * size)
     fates = found.lossy or sent[0]
     return run, Receiving(fates, size, 0.0, found.held or None, its), language, profile
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A diagnosis as a page of text, what to mend first before all else, and as an object for JSON."""
 
-import dataclasses
 import operator
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -206,8 +205,8 @@ def as_object(seen: Seen, findings: Sequence[Finding]) -> dict[str, Any]:
     return made | {
         "rate_bytes_per_s": seen.rate,
         "account": msgspec.to_builtins(its) | {"kinds": its.kinds},
-        "findings": [dataclasses.asdict(one) for one in large],
-        "gains_less": [dataclasses.asdict(one) for one in small],
+        "findings": msgspec.to_builtins(large),
+        "gains_less": msgspec.to_builtins(small),
     }
 
 

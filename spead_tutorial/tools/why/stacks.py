@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a sample of a thread's stack was for: its kind, and where. No I/O, no clock."""
 
-import dataclasses
 import functools
 import importlib.resources
 import itertools
@@ -10,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 
 class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,8 +63,7 @@ _LIBRARY = re.compile(
 _PYTHONS = re.compile(r"/lib/python[\d.]+t?/(?!site-packages|dist-packages)(.*)$")
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Told:
+class Told(msgspec.Struct, frozen=True):
     """What a stack was for."""
 
     kind: str
@@ -213,7 +212,7 @@ def _counted(samples: Iterable[_Sample], sees: str) -> dict[int, Sampled]:
         names[tid] = name, pid
         one = told(frames)
         if (group := _matching(name, "threads")) is not None:
-            one = dataclasses.replace(one, kind=group)
+            one = replace(one, kind=group)
         counts[tid][one] += n
     return {tid: Sampled(*names[tid], tuple(found.items()), sees) for tid, found in counts.items()}
 
