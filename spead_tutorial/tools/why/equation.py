@@ -95,13 +95,12 @@ class Account(msgspec.Struct, frozen=True):
 def account(seen: Seen) -> Account:
     """Divide the time of a packet."""
     teller = _Teller(seen)
-    lines = teller.lines()
     renamed = {_FAULT.kind: "garbage"} if seen.language in _MANAGED else {}
     if seen.receiving is not None:
         renamed[SENDS] = READS  # some code stands for both
     spent = merged(
         Part(renamed.get(one.kind, one.kind), one.what, one.seconds / seen.n_packets)
-        for line in lines
+        for line in teller.lines
         for one in teller.spent(line)
     )
     parts, loop_s = _without(spent, teller.loop_s, teller.main)
@@ -109,7 +108,7 @@ def account(seen: Seen) -> Account:
         packet_s=sum(part.seconds for part in spent),
         loop_s=loop_s,
         parts=merged(_spinning(parts)),
-        samples=teller.samples(lines),
+        samples=teller.samples(),
     )
 
 
@@ -141,102 +140,105 @@ class _Teller:
 
     def __init__(self, seen: Seen) -> None:
         self._seen, self._run = seen, seen.run
-        self._sampled = seen.sampled or {}
-        self._watched = {one.thread.tid: one for one in seen.run.threads}
+        self._sampled = dict(seen.sampled or {})
         self._called = seen.calls.all if seen.calls else ()
         self._sent = sum(one.messages for one in self._called)
+        self._watched = {one.thread.tid: one for one in seen.run.threads}
         least = _LASTS * seen.run.looks
-        self._lasting = {one.thread.tid for one in seen.run.threads if one.looks >= least}
-        self._pids = {self._watched[tid].thread.pid for tid in self._lasting}
+        lasting = [tid for tid, one in self._watched.items() if one.looks >= least]
+        self._pids = {self._watched[tid].thread.pid for tid in lasting}
         started = sum(one.count for one in self._called if one.name in _STARTERS)
         self._starts = started > _OFTEN * self._sent  # programs or threads, again and again
-        self._whole, self.main = False, READS if seen.receiving else SENDS
         loop = seen.loop()
         self.loop_s = loop.median_s if loop else 0.0  # what it takes to send as the sender does
+        self.main = READS if seen.receiving else SENDS
+        self.lines = self._lines(lasting)
 
     # ---- Which threads send ----
 
-    def lines(self) -> list[Watched]:
+    def _lines(self, lasting: Sequence[int]) -> list[Watched]:
         """Return the threads that send; all as one where these come and go."""
-        sent = self._senders()
-        lasting = sum(n for tid, n in sent.items() if tid in self._lasting)
-        is_brief = bool(sent) and lasting < _LASTS * sum(sent.values())
+        sent = Counter[int]()  # in some unit
+        for call in self._called:
+            sent[call.tid] += call.messages
+        if not +sent or not (+sent).keys() & self._watched.keys():
+            sent = Counter({tid: its.of(self.main) for tid, its in self._sampled.items()})
+        is_brief = sum(sent[tid] for tid in lasting) < _LASTS * sent.total()
         if self._run.whole is not None and (self._seen.language == _POOLED or is_brief):
-            self._whole = True
-            return [self._run.whole]
-        most = max(sent.values(), default=0)
-        chosen = [self._watched[tid] for tid, n in sent.items()
-                  if tid in self._watched and n >= _SENDS * most]  # fmt: skip
+            return [self._as_one(self._run.whole)]
+        least = _SENDS * max(sent.values(), default=0)
+        chosen = [one for tid, one in self._watched.items() if sent[tid] > least]
         return chosen or [max(self._run.threads, key=lambda one: one.thread.cpu_s)]
 
-    def _senders(self) -> dict[int, int]:
-        """Return how much each thread sends, in some unit."""
-        by_calls, by_samples = Counter[int](), Counter[int]()
-        for call in self._called:
-            by_calls[call.tid] += call.messages
-        for tid, its in self._sampled.items():
-            by_samples[tid] = sum(n for one, n in its.told if one.kind == self.main)
-        found = +by_calls
-        return found if found.keys() & self._watched.keys() else +by_samples
+    def _as_one(self, whole: Watched) -> Watched:
+        """Take all threads as one, which runs while any does; programs that end were started."""
+        its, told = whole.thread, Counter[Told]()
+        for sampled in self._sampled.values():
+            is_brief = sampled.pid not in (0, *self._pids)
+            for one, n in sampled.told:
+                is_start = is_brief and one.kind != self.main
+                told[replace(one, kind=STARTS) if is_start else one] += n
+        sees = min((one.sees for one in self._sampled.values()), key=len, default="")
+        self._sampled = {its.tid: Sampled("", 0, tuple(told.items()), sees)}
+        self._called = tuple(replace(one, tid=its.tid) for one in self._called)
+        self._watched = {}
+        slept = sum(one.seen for one in whole.waits) / (whole.looks or 1)
+        awake_s = self._run.seconds * (1 - slept)
+        fits = min(1.0, awake_s / (its.cpu_s or 1.0))  # several may run at once, and count once
+        its = replace(
+            its, user_s=its.user_s * fits, system_s=its.system_s * fits,
+            faults=round(its.faults * fits), runnable_s=max(0.0, awake_s - its.cpu_s),
+        )  # fmt: skip
+        return replace(whole, thread=its)
 
-    def samples(self, lines: list[Watched]) -> int:
-        seen = sum(self._its(line).total for line in lines)
-        return max(1, seen + sum(one.seen for line in lines for one in line.waits))
+    def samples(self) -> int:
+        seen = sum(self._its(line.thread).total for line in self.lines)
+        return max(1, seen + sum(one.seen for line in self.lines for one in line.waits))
 
     # ---- What a thread does ----
 
     def spent(self, line: Watched) -> Iterator[Part]:
         """Divide the time of a thread."""
         thread, whole = line.thread, self._run.seconds
-        waited, on_s, late = sum(one.seen for one in line.waits), thread.cpu_s, thread.runnable_s
-        if self._whole:  # several may run at once, and count once
-            awake = whole * (1 - waited / line.looks) if line.looks else whole
-            late = max(0.0, awake - on_s)
-            on_s = awake - late
-        elif line.looks and self._run.looks:
+        if line.looks and self._run.looks:
             whole *= min(1.0, line.looks / self._run.looks)
-        scale = min(1.0, whole / (on_s + late)) if on_s + late else 1.0
-        on_s, late = on_s * scale, late * scale
-        starved = late * self._run.crowded if waited else late
+        scale = min(1.0, whole / (thread.cpu_s + thread.runnable_s or 1.0))
+        on_s, late = thread.cpu_s * scale, thread.runnable_s * scale
+        waited = sum(one.seen for one in line.waits)
+        # What never gave its core up had it taken by others.
+        starved = late * self._run.crowded if waited else whole - on_s
         yield Part(NO_CORE, "", starved)
-        its, asleep = self._its(line), max(0.0, whole - on_s - starved)
-        for one, share in self._running(thread, its):
+        for one, share in self._running(thread):
             yield Part(one.kind, one.what, on_s * share)
         for wait in line.waits:
-            yield from self._waited(line, wait, asleep * wait.seen / waited)
-        if not waited:  # it never gave its core up: others took it
-            yield Part(NO_CORE, "", asleep)
+            yield from self._waited(thread, wait, (whole - on_s - starved) * wait.seen / waited)
 
-    def _its(self, line: Watched) -> Sampled:
-        """Return the samples of a thread, or of all."""
-        found: Counter[Told] = Counter()
-        among = list(self._sampled.values())
-        if not self._whole:  # in another run it has another number
-            if line.thread.tid in self._sampled:
-                return self._sampled[line.thread.tid]
-            among = [its for its in among if its.name == line.thread.name]
-        for its in among:
-            is_brief = its.pid not in (0, *self._pids)
-            for one, n in its.told:
-                if self._whole and is_brief and one.kind != self.main:
-                    one = replace(one, kind=STARTS)
-                found[one] += n
-        sees = min((its.sees for its in among), key=len, default="")
-        return Sampled("", 0, tuple(found.items()), sees)
+    def _its(self, thread: Thread) -> Sampled:
+        """Return the samples of a thread: in another run it has another number."""
+        if thread.tid in self._sampled:
+            return self._sampled[thread.tid]
+        same = [its for its in self._sampled.values() if its.name == thread.name]
+        told = tuple(one for its in same for one in its.told)
+        return Sampled("", 0, told, min((its.sees for its in same), key=len, default=""))
 
-    def _running(self, thread: Thread, its: Sampled) -> list[tuple[Told, float]]:
+    def _calls(self, thread: Thread) -> list[Call]:
+        same = [one for one in self._called if one.tid == thread.tid]
+        return same or [one for one in self._called if one.thread == thread.name]
+
+    def _running(self, thread: Thread) -> list[tuple[Told, float]]:
         """Return what a thread does while it has a core, in shares of that time."""
+        its, cpu_s = self._its(thread), thread.cpu_s or 1.0
         told = [(one, n / its.total) for one, n in its.told]
         if told and its.sees == "all":
             return told
-        faults = min(thread.faults * self._seen.fault_s, thread.system_s) / (thread.cpu_s or 1.0)
+        faults = min(thread.faults * self._seen.fault_s, thread.system_s) / cpu_s
         if told and its.sees:  # page faults are in code that touches memory
             touches = sum(share for one, share in told if one.kind == OWN)
             faults = min(faults, touches)
             left = 1 - faults / (touches or 1.0)
             told = [(one, share * left if one.kind == OWN else share) for one, share in told]
             return [*told, (_FAULT, faults)]
-        kernel = thread.system_s / (thread.cpu_s or 1.0)
+        kernel = thread.system_s / cpu_s
         told = [(one, share * (1 - kernel)) for one, share in told or [(Told(OWN, ""), 1.0)]]
         return [*told, (_FAULT, faults), *self._kernel(thread, kernel - faults)]
 
@@ -263,15 +265,9 @@ class _Teller:
         kind = self.main if call.sends else CALLS.get(call.name, OTHER)
         return Told(kind, call.name, call.name)
 
-    def _calls(self, thread: Thread) -> list[Call]:
-        if self._whole:
-            return list(self._called)
-        same = [one for one in self._called if one.tid == thread.tid]
-        return same or [one for one in self._called if one.thread == thread.name]
-
     # ---- What it waits for ----
 
-    def _waited(self, line: Watched, wait: Waited, seconds: float) -> Iterator[Part]:
+    def _waited(self, thread: Thread, wait: Waited, seconds: float) -> Iterator[Part]:
         """Divide a wait by what ends it: a time, or what another thread does."""
         kind = WAITS.get(wait.call, OTHER)
         if wait.call == MUTEX:
@@ -280,43 +276,37 @@ class _Teller:
         if kind == IDLE or (kind in (READS, LOOP) and self.main == READS and not wait.timed):
             yield Part(IDLE, "", seconds)  # or something has just come
             return
-        if line.thread.tracer and kind == ROOM:  # who traces it has stopped it there
+        if thread.tracer and kind == ROOM:  # who traces it has stopped it there
             kind = TRACED
         elif kind != SLEEPS:  # stacks say more of some calls than their names do
-            within = self._its(line).within(wait.call)
+            within = self._its(thread).within(wait.call)
             kind = within if within not in ("", OWN, OTHER, SENDS, READS) else kind
-        slept = 0.0 if kind == SLEEPS else self._timed_out(line.thread, wait.call)
-        if kind == LOCK and not self._whole:
+        same = [one for one in self._calls(thread) if one.name == wait.call and not one.sends]
+        slept = max((one.timed_out for one in same), default=0.0)
+        holder, n = max(wait.running.items(), key=lambda one: one[1], default=(0, 0))
+        if kind == LOCK and holder in self._watched:
             # Who waits for a lock may wake up now and then; the one lock of a language is all that
             # a reader waits for in another thread, as it gets its packets from a socket.
-            holder, n = max(wait.running.items(), key=lambda one: one[1], default=(0, 0))
             is_one = self.main == READS and self._seen.language in _ONE_LOCK
             held = n / wait.seen * (1.0 if is_one else slept)
-            if holder in self._watched:
-                yield Part(LOCK, self._watched[holder].thread.name, seconds * held)
-                seconds, slept = seconds * (1 - held), max(0.0, slept - held)
+            yield Part(LOCK, self._watched[holder].thread.name, seconds * held)
+            seconds, slept = seconds * (1 - held), max(0.0, slept - held)
         yield Part(SLEEPS, wait.call, seconds * slept)
         seconds *= 1 - slept
-        if kind in _SHARED and not self._whole:
-            share = min(1.0, max(wait.running.values(), default=0) / wait.seen)
-            ran = sum(wait.running.values()) or 1
-            for tid, n in wait.running.items():
-                shared = Part(kind, wait.call, seconds * share * n / ran)
-                yield from self._done_by(tid, shared, line.thread)
-            seconds *= 1 - share
-            other = self._sleeper(line.thread, wait) if kind in (LOCK, INPUT, LOOP) else None
-            if other is not None:
-                part = min(1.0, wait.asleep[other.tid] / wait.seen)
-                is_input = other.pid != line.thread.pid and kind != LOCK
-                yield Part(INPUT if is_input else SLEEPS, f"in {other.name}", seconds * part)
-                seconds *= 1 - part
+        if kind in _SHARED and wait.running:
+            ran_s = seconds * min(1.0, n / wait.seen)
+            for tid, its in wait.running.items():
+                shared = Part(kind, wait.call, ran_s * its / sum(wait.running.values()))
+                yield from self._done_by(tid, shared, thread)
+            seconds -= ran_s
+        other = self._sleeper(thread, wait) if kind in (LOCK, INPUT, LOOP) else None
+        if other is not None:
+            slept_s = seconds * min(1.0, wait.asleep[other.tid] / wait.seen)
+            is_input = other.pid != thread.pid and kind != LOCK
+            yield Part(INPUT if is_input else SLEEPS, f"in {other.name}", slept_s)
+            seconds -= slept_s
         is_for_started = self._starts and kind in (LOCK, INPUT)
         yield Part(STARTS if is_for_started else kind, wait.call, seconds)
-
-    def _timed_out(self, thread: Thread, name: str) -> float:
-        """Return which part of waits in a call a time has ended."""
-        same = [call for call in self._calls(thread) if call.name == name and not call.sends]
-        return max((call.timed_out for call in same), default=0.0)
 
     def _done_by(self, tid: int, wait: Part, thread: Thread) -> Iterator[Part]:
         """Divide a wait by what the thread does that runs meanwhile; it may have no core."""
@@ -326,13 +316,12 @@ class _Teller:
         other = self._watched[tid].thread
         if self._starts and other.pid not in self._pids:  # a program that ends at once
             yield Part(STARTS, other.name, wait.seconds)
-            return
-        if wait.kind in (INPUT, LOOP) and other.pid != thread.pid:
+        elif wait.kind in (INPUT, LOOP) and other.pid != thread.pid:
             yield Part(INPUT, other.name, wait.seconds)
-            return
-        for does, share in self._running(other, self._sampled.get(tid, Sampled(other.name))):
-            kind = LOCK if does.kind == self.main else does.kind
-            yield Part(kind, does.what, wait.seconds * share)
+        else:
+            for does, share in self._running(other):
+                kind = LOCK if does.kind == self.main else does.kind
+                yield Part(kind, does.what, wait.seconds * share)
 
     def _sleeper(self, thread: Thread, wait: Waited) -> Thread | None:
         """Return the thread that sleeps and then wakes this one: as often as this one waits."""

@@ -83,6 +83,9 @@ class Sampled(msgspec.Struct, frozen=True):
     def total(self) -> int:
         return sum(n for _, n in self.told)
 
+    def of(self, kind: str) -> int:
+        return sum(n for one, n in self.told if one.kind == kind)
+
     def within(self, call: str) -> str:
         """Return what most samples in a call are for; nothing where none were."""
         found = Counter({one.kind: n for one, n in self.told if one.call == call})
