@@ -40,6 +40,7 @@ from bench.peers import (
 from spead_tutorial.chapters import catalogue
 from spead_tutorial.chapters.catalogue import Receiver, find_chapter, find_receiver
 from spead_tutorial.lab import Lab, probe
+from spead_tutorial.lab.process import udp_sockets
 from spead_tutorial.measure import delivery, search
 from spead_tutorial.measure.baselines import CEILING
 from spead_tutorial.measure.case import Case, Observer, Size, Step, take_received
@@ -48,7 +49,6 @@ from spead_tutorial.measure.machine import a_core_each
 from spead_tutorial.measure.programs import Done, ProgramError, ProgramOptions, program
 from spead_tutorial.measure.records import OURS, Received, Sample
 from spead_tutorial.measure.running import Listening, Running
-from spead_tutorial.tools.why.looks import copied
 
 #: Programs that do nothing but receive, of ours, the peer's and the bare loop: heaps one by one,
 #: and in chunks; and one that receives what is lost on purpose.
@@ -366,21 +366,10 @@ def free_port(lab: Lab) -> tuple[str, int]:
 
 
 def _sockets_of(pid: int, name: str) -> list[socket.socket]:
-    """Return copies of the UDP sockets that a process has; who may look into it may have these."""
-    found = []
-    for link in Path(f"/proc/{pid}/fd").iterdir():
-        if not os.readlink(link).startswith("socket:"):
-            continue
-        try:
-            sock = copied(pid, int(link.name))
-        except OSError as error:
-            raise ProgramError(
-                f"the socket of {name} cannot be looked at: {error.strerror}"
-            ) from None
-        if sock.type == socket.SOCK_DGRAM and sock.family in (socket.AF_INET, socket.AF_INET6):
-            found.append(sock)
-        else:
-            sock.close()
+    try:
+        found = udp_sockets(pid)
+    except OSError as error:
+        raise ProgramError(f"the socket of {name} cannot be looked at: {error.strerror}") from None
     if not found:
         raise ProgramError(f"{name} listens, but has no UDP socket")
     return found

@@ -15,6 +15,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +24,7 @@ import pytest
 
 from spead_tutorial import lab as lab_module
 from spead_tutorial.lab import Counters, Lab, LabError, accounted, device, root_commands, route
+from spead_tutorial.lab.process import end_family, family
 from support import ROOT
 from support.lab_scripts import (
     PATIENCE_S,
@@ -481,6 +483,16 @@ def test_a_program_in_the_lab_receives_ctrl_c_itself():
         os.killpg(parent.pid, signal.SIGINT)
         out, _ = parent.communicate(timeout=PATIENCE_S)
     assert out == f"ended by {-signal.SIGINT}\n"
+
+
+def test_what_a_program_started_is_ended_though_it_ends_first_itself():
+    # Its children do not care for Ctrl-C, as of all that a script starts in the background.
+    with subprocess.Popen(["sh", "-c", "sleep 1000 & sleep 1000 & wait"]) as process:
+        while len(found := family(process.pid)) < 3:
+            time.sleep(0.01)
+        end_family(process, 0.05)
+    while any(Path(f"/proc/{pid}").exists() for pid in found):  # until the first process asks
+        time.sleep(0.01)
 
 
 def test_a_lab_outlives_a_fork_that_ends_and_ends_with_its_process_where_nobody_closed_it():

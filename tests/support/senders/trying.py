@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from spead_tutorial.lab import Lab
+from spead_tutorial.lab.process import end_family
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
-from spead_tutorial.tools.why.process import end
 from support.senders import Planted
 from support.typed import COMMAND
 
@@ -36,7 +36,7 @@ def rate(lab: Lab, argv: list[str]) -> float:
         if process.poll() is not None or not sent.packets:
             raise RuntimeError(f"{' '.join(argv)} does not send: status {process.poll()}")
     finally:
-        end(process)
+        end_family(process)
     return (sent.bytes - (sent.link_header + IP_UDP_HEADERS) * sent.packets) / elapsed
 
 
