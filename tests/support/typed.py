@@ -50,12 +50,6 @@ def check_refused(done: Typed, status: int, words: str) -> None:
     assert words in done.stderr
 
 
-def below(pid: int) -> list[int]:
-    """Return all processes below a process."""
-    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return [one for child in map(int, text.split()) for one in (child, *below(child))]
-
-
 def processes(word: str, environment: str = "") -> Iterator[int]:
     """Find processes with a word in their command, and another in their environment."""
     for folder in Path("/proc").glob("[0-9]*"):

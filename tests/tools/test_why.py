@@ -12,7 +12,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ import pytest
 
 from spead_tutorial.tools.why import loops, profilers, watching
 from spead_tutorial.tools.why.places import Capture
-from spead_tutorial.tools.why.process import Output, end
+from spead_tutorial.tools.why.watching import Output
 from support.labs import needs_lab, open_lab
-from support.typed import Run, below, check_refused, processes
+from support.typed import Run, check_refused, processes
 
 SENDS = "while True: sock.sendto(data, to)"
 SLEEPS = "while True: sock.sendto(data, to); time.sleep(0.001)"
@@ -129,16 +128,6 @@ def test_a_sender_below_a_shell_is_told_by_its_environment_seen_and_ended_whatev
     assert list(processes(str(tmp_path / "sender.py"))) == []
 
 
-def test_what_a_program_started_is_ended_though_it_ends_first_itself():
-    # Its children do not care for Ctrl-C, as of all that a script starts in the background.
-    with subprocess.Popen(["sh", "-c", "sleep 1000 & sleep 1000 & wait"]) as process:
-        while len(found := below(process.pid)) < 2:
-            time.sleep(0.01)
-        end(process, 0.05)
-    while any(Path(f"/proc/{pid}").exists() for pid in found):  # until the first process asks
-        time.sleep(0.01)
-
-
 def test_of_what_a_program_prints_the_last_part_is_kept_and_nothing_on_disk():
     program = "echo first; yes | head -c 5000000; echo last"
     with Output() as output:
@@ -209,7 +198,7 @@ def test_an_interrupt_ends_the_sender_too(tmp_path, why, monkeypatch):
         raise KeyboardInterrupt
 
     begun = []
-    monkeypatch.setattr(watching.Sender, "_until_it_sends", wait)
+    monkeypatch.setattr(watching.Sender, "_wait", wait)
     done = why(*script(tmp_path, SENDS))
     assert (done.returncode, begun) == (130, [None])
     assert done.stderr.splitlines()[-1] == "spead-tutorial: interrupted"

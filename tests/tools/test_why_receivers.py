@@ -138,15 +138,11 @@ def test_who_has_the_one_lock_of_a_language_is_who_runs_while_a_reader_waits():
 def test_of_looks_it_is_counted_who_runs_or_sleeps_meanwhile_and_what_all_wait_in(monkeypatch):
     waits, sleeps = Blocked("futex", False), Blocked("clock_nanosleep", True)
     each = [{1: waits, 2: None}, {1: waits, 2: sleeps}, {1: None, 2: sleeps}]
-    sent = itertools.count()
-    follower = looks.Follower(os.getpid(), lambda: Counters("dummy", *[next(sent)] * 6))
-    its = {tid: Thread(tid, 1, "t", 0.5, 0.0, 0.0, 9, 0) for tid in (1, 2)}
+    sent, its = itertools.count(), {tid: Thread(tid, 1, "t", 0.5, 0.0, 0.0, 9, 0) for tid in (1, 2)}
     monkeypatch.setattr(looks, "threads", lambda pids: its)
-    for doing in each:
-        monkeypatch.setattr(looks, "now", lambda tids, doing=doing: doing)
-        follower.look()
-    follower.scan()
-    run = follower.run()
+    monkeypatch.setattr(looks, "now", lambda tids: each.pop(0))
+    counters = lambda: Counters("dummy", *[next(sent)] * 6)  # noqa: E731
+    run = looks.followed(os.getpid(), counters, 60, lambda: not each)
     first, second = run.threads
     assert first.waits == (Waited("futex", False, 2, {2: 1}, {2: 1}),)
     assert second.waits == (Waited("clock_nanosleep", True, 2, {1: 1}),)
@@ -155,13 +151,15 @@ def test_of_looks_it_is_counted_who_runs_or_sleeps_meanwhile_and_what_all_wait_i
 
 def test_what_is_waited_in_is_for_packets_only_where_they_are_read_and_none_is_there(monkeypatch):
     """Who waits for a lock may hold a packet."""
-    blocked = {1: Blocked("recvfrom", False), 2: Blocked("futex", False), 3: None}
+    sent, its = itertools.count(), {tid: Thread(tid, 1, "t", 0.5, 0.0, 0.0, 9, 0) for tid in (1, 2)}
+    blocked = {1: Blocked("recvfrom", False), 2: Blocked("futex", False)}
+    monkeypatch.setattr(looks, "threads", lambda pids: its)
     monkeypatch.setattr(looks, "now", lambda tids: dict(blocked))
-    for queued in (False, True):
-        follower = looks.Follower(os.getpid(), lambda: None, lambda queued=queued: queued)
-        follower.look()
-        ((_, found, _),) = follower.looks
-        assert found == blocked | ({} if queued else {1: looks.NOTHING_THERE})
+    counters = lambda: Counters("dummy", *[next(sent)] * 6)  # noqa: E731
+    for queued, call in ((True, "recvfrom"), (False, "packets")):
+        over = iter([False, True])
+        run = looks.followed(1, counters, 60, lambda over=over: next(over), lambda q=queued: q)
+        assert [one.waits[0].call for one in run.threads] == [call, "futex"]
 
 
 def test_waits_for_packets_are_no_part_of_what_could_gain():
@@ -209,14 +207,12 @@ def test_what_a_bare_reader_loses_but_now_and_then_is_not_of_its_buffer(monkeypa
     ):
         runs = iter(shares)
 
-        def read(*_: object, runs=runs) -> watching._Tried:
+        def read(*_: object, runs=runs) -> tuple[Fates, float]:
             fates = replace(FATES, no_room=round(1000 * next(runs)))
-            return watching._Tried(fates, 0.1)
+            return fates, 0.1
 
         monkeypatch.setattr(watching, "_read", read)
-        its = seen().receiving
-        its = replace(its, sockets=(Socket(1, 8888, 4096, merges=False),))
-        assert watching._lost_by_bare(None, 1e9, [], its) == pytest.approx(lost)
+        assert watching._lost_by_bare(None, 1e9, [], 4096) == pytest.approx(lost)
         assert next(runs, None) is None
 
 

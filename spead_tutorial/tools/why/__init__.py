@@ -14,7 +14,7 @@ from spead_tutorial.tools.command_line import Number, Whole
 from spead_tutorial.tools.why import receiver as receivers
 from spead_tutorial.tools.why.facts import Seen
 from spead_tutorial.tools.why.findings import diagnose
-from spead_tutorial.tools.why.places import AtProcess, InLab
+from spead_tutorial.tools.why.places import at_process, in_lab
 from spead_tutorial.tools.why.report import as_object, text
 from spead_tutorial.tools.why.watching import watch
 
@@ -67,9 +67,9 @@ def why(
     with contextlib.ExitStack() as stack:
         seen: Seen | str
         if pid is not None:
-            seen = watch((), AtProcess(pid), seconds, say)
+            seen = watch((), at_process(pid, stack), seconds, say)
         else:
-            spot = InLab(stack.enter_context(_lab(mtu or 9216, receiver, command)))
+            spot = in_lab(stack.enter_context(_lab(mtu or 9216, receiver, command)))
             words = _told(command, *spot.destination)
             seen = (receivers.watch if receiver else watch)(words, spot, seconds, say)
     if isinstance(seen, str):

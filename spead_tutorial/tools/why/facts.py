@@ -27,7 +27,7 @@ class Thread(msgspec.Struct, frozen=True):
         return self.user_s + self.system_s
 
 
-class Waited(msgspec.Struct, frozen=True):
+class Waited(msgspec.Struct):
     """What a thread was seen waiting in."""
 
     call: str  # empty where it may not be seen

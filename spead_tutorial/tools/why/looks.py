@@ -2,9 +2,7 @@
 """Looking at a program in ``/proc``: what its threads did and wait in now, and its sockets."""
 
 import contextlib
-import ctypes
 import importlib.resources
-import itertools
 import os
 import platform
 import socket
@@ -15,10 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import click
 from msgspec.structs import replace
 
 from spead_tutorial.lab import Counters
+from spead_tutorial.lab.process import family, udp_sockets
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
 from spead_tutorial.tools.why.facts import Run, Socket, Thread, Waited, Watched
 from spead_tutorial.tools.why.stacks import IDLE, INPUT, LOCK, LOOP, MUTEX, READS, WAITS
@@ -28,21 +26,8 @@ _COUNTED = ("user_s", "system_s", "runnable_s", "voluntary", "faults")
 _TICKS = os.sysconf("SC_CLK_TCK")
 #: How often threads are asked what they do, and after how many of those looks what they did.
 LOOK_S, _PER_SCAN = 0.004, 12
-#: Threads that are asked at most, and how many slices of a run have a rate of their own.
-_MOST_THREADS, _SLICES = 64, 8
-
-
-def family(pid: int) -> list[int]:
-    """Return a process and all that it started, directly or not, as far as they still run."""
-    found, unseen = [], [pid]
-    while unseen:
-        one = unseen.pop()
-        found.append(one)
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{one}/task"):
-                text = Path(f"/proc/{one}/task/{thread}/children").read_text()
-                unseen += [int(child) for child in text.split()]
-    return found
+#: Threads that are asked at most.
+_MOST_THREADS = 64
 
 
 # ---- What threads did ----
@@ -165,7 +150,7 @@ def _can_run() -> int:
 
 # ---- Its sockets ----
 
-_PIDFD_GETFD, _UDP_GRO = 438, 104
+_UDP_GRO = 104
 
 
 def bound(pid: int, port: int | None = None) -> list[Socket]:
@@ -182,131 +167,94 @@ def bound(pid: int, port: int | None = None) -> list[Socket]:
 
 
 def sockets(pids: Sequence[int], port: int) -> tuple[Socket, ...]:
-    """Ask the sockets at a port what they have room for, by copies of their descriptors."""
-    made = {f"socket:[{one.inode}]": one for one in bound(pids[0], port)}
+    """Ask the sockets at a port what they have room for, by copies of them."""
+    found = {one.inode: one for one in bound(pids[0], port)}
     for pid in pids:
         with contextlib.suppress(OSError):
-            for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    its = made.get(name := os.readlink(descriptor))
-                    if its is not None and its.buffer is None:
-                        made[name] = _asked(its, pid, int(descriptor.name))
-    return tuple(made.values())
-
-
-def copied(pid: int, number: int) -> socket.socket:
-    """Return a copy of a process's socket; who may look into it may have it, others an OSError."""
-    process = os.pidfd_open(pid)
-    try:
-        copy = ctypes.CDLL(None, use_errno=True).syscall(_PIDFD_GETFD, process, number, 0)
-    finally:
-        os.close(process)
-    if copy < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return socket.socket(fileno=copy)
-
-
-def _asked(one: Socket, pid: int, number: int) -> Socket:
-    with copied(pid, number) as its:
-        merges = None
-        with contextlib.suppress(OSError):  # a kernel without it
-            merges = bool(its.getsockopt(socket.IPPROTO_UDP, _UDP_GRO))
-        buffer = its.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-        return replace(one, buffer=buffer, merges=merges)
+            for its in udp_sockets(pid):
+                with its:
+                    one, merges = found.get(os.fstat(its.fileno()).st_ino), None
+                    with contextlib.suppress(OSError):  # a kernel without it
+                        merges = bool(its.getsockopt(socket.IPPROTO_UDP, _UDP_GRO))
+                    if one is not None:
+                        buffer = its.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+                        found[one.inode] = replace(one, buffer=buffer, merges=merges)
+    return tuple(found.values())
 
 
 # ---- Following it ----
 
 
-class Scan(NamedTuple):
-    at: float
-    counted: Counters
-    threads: dict[int, Thread]
+def followed(
+    pid: int,
+    counters: Callable[[], Counters],
+    seconds: float,
+    has_ended: Callable[[], bool],
+    queued: Callable[[], bool] = lambda: True,
+) -> Run | None:
+    """Look at a program and all that it starts, for some time or to its end; None if it is short.
 
+    Of a receiver it is asked whether something is queued in its socket.
+    """
+    scans, looks = list[tuple[float, Counters, dict[int, Thread]]](), list[Doing]()
+    until, n_crowded, tids = time.monotonic() + seconds, 0, dict[int, int]()
 
-class Follower:
-    """Looks at a program and all that it starts, again and again."""
-
-    def __init__(
-        self, pid: int, counters: Callable[[], Counters], queued: Callable[[], bool] | None = None
-    ) -> None:
-        self._pid, self._counters = pid, counters
-        self._queued = queued  # of a receiver, whether something is in its socket
-        self.scans = list[Scan]()
-        self.looks = list[tuple[float, Doing, bool]]()
-        self._tids: dict[int, int] = {}
-
-    def follow(self, seconds: float, has_ended: Callable[[], bool] = lambda: False) -> None:
-        """Look at it for some time, or to its end."""
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and not has_ended():
-            self.look()
-            time.sleep(LOOK_S)
-        self.scan()
-
-    def look(self) -> None:
-        if len(self.looks) % _PER_SCAN == 0:
-            self.scan()
-        at, crowded = time.monotonic(), _can_run() > (os.cpu_count() or 1)
-        found = now(self._tids)
-        if self._queued is not None and not self._queued():
-            found = {
-                tid: NOTHING_THERE if what and WAITS.get(what.call) in _FOR_PACKETS else what
-                for tid, what in found.items()
-            }
-        self.looks.append((at, found, crowded))
-
-    def scan(self) -> None:
-        found = threads(family(self._pid))
-        self.scans.append(Scan(time.monotonic(), self._counters(), found))
+    def scan() -> None:
+        if found := threads(family(pid)):
+            scans.append((time.monotonic(), counters(), found))
         # The busiest, and no more than there is time for: there may be thousands.
         busiest = sorted(found.values(), key=lambda one: -one.cpu_s)[:_MOST_THREADS]
-        self._tids = {one.tid: one.pid for one in busiest}
+        tids.clear()
+        tids.update({one.tid: one.pid for one in busiest})
 
-    def run(self) -> Run:
-        """Return what was done from the first scan to the last at which it still ran."""
-        scans = [scan for scan in self.scans if scan.threads]
-        counted = scans[-1].counted - scans[0].counted if len(scans) > 1 else None
-        if counted is None or not counted.packets or not self.looks:
-            raise click.ClickException(
-                "it was over too soon to be looked at: have it run for a second or more"
-            )
-        first, last = scans[0], scans[-1]
-        # The last that is known of each: it may have ended before the program has.
-        latest = {tid: one for scan in scans for tid, one in scan.threads.items()}
-        done = between(first.threads, latest)
-        looks = [one for one in self.looks if first.at <= one[0] <= last.at]
-        waited = _waited([doing | {_ALL: together(doing)} for _, doing, _ in looks if doing])
-        sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
-        everything = replace(next(iter(done.values())), **sums)
-        header = counted.link_header + IP_UDP_HEADERS
-        return Run(
-            seconds=max(last.at - first.at, 1e-6),
-            messages=counted.packets,
-            payload_bytes=max(1, counted.bytes - header * counted.packets),
-            looks=len(looks),
-            crowded=sum(crowded for _, _, crowded in looks) / (len(looks) or 1),
-            threads=tuple(Watched(one, *waited.get(tid, ())) for tid, one in done.items()),
-            whole=Watched(everything, *waited.get(_ALL, ())),
-        )
+    while time.monotonic() < until and not has_ended():
+        if len(looks) % _PER_SCAN == 0:
+            scan()
+        is_crowded, found = _can_run() > (os.cpu_count() or 1), now(tids)
+        if not queued():
+            for tid, what in found.items():
+                if what and WAITS.get(what.call) in _FOR_PACKETS:
+                    found[tid] = NOTHING_THERE
+        n_crowded += is_crowded
+        looks.append(found)
+        time.sleep(LOOK_S)
+    scan()
+    counted = scans[-1][1] - scans[0][1] if len(scans) > 1 else None
+    if counted is None or not counted.packets or not looks:
+        return None
+    # The last that is known of each: it may have ended before the program has.
+    latest = {tid: one for _, _, its in scans for tid, one in its.items()}
+    done = between(scans[0][2], latest)
+    waited = _waited([one | {_ALL: together(one)} for one in looks if one])
+    sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
+    everything = replace(next(iter(done.values())), **sums)
+    header = counted.link_header + IP_UDP_HEADERS
+    return Run(
+        seconds=max(scans[-1][0] - scans[0][0], 1e-6),
+        messages=counted.packets,
+        payload_bytes=max(1, counted.bytes - header * counted.packets),
+        looks=len(looks),
+        crowded=n_crowded / len(looks),
+        threads=tuple(Watched(one, *waited.get(tid, ())) for tid, one in done.items()),
+        whole=Watched(everything, *waited.get(_ALL, ())),
+    )
 
 
 def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...]]]:
     """Return how often each thread was looked at, and what it and others did then."""
-    n_looks: Counter[int] = Counter()
-    found: dict[tuple[int, Blocked], list[tuple[set[int], set[int]]]] = defaultdict(list)
+    n_looks, waits = Counter[int](), defaultdict[int, dict[Blocked, Waited]](dict)
     for one in looks:
         n_looks.update(one.keys())
-        ran = {tid for tid, what in one.items() if what is None} - {_ALL}
-        slept = {tid for tid, what in one.items() if what and what.timed} - {_ALL}
         for tid, what in one.items():
-            if what is not None:
-                found[tid, what].append((ran - {tid}, slept - {tid}))
-    waits: dict[int, list[Waited]] = {tid: [] for tid in n_looks}
-    for (tid, what), beside in found.items():
-        counts = (dict(Counter(itertools.chain(*each))) for each in zip(*beside, strict=True))
-        waits[tid].append(Waited(*what, len(beside), *counts))
-    return {tid: (n, tuple(waits[tid])) for tid, n in n_looks.items()}
+            if what is None:
+                continue
+            its = waits[tid].setdefault(what, Waited(*what, 0))
+            its.seen += 1
+            for other, does in one.items():
+                if other not in (tid, _ALL) and (does is None or does.timed):
+                    beside = its.running if does is None else its.asleep
+                    beside[other] = beside.get(other, 0) + 1
+    return {tid: (n, tuple(waits[tid].values())) for tid, n in n_looks.items()}
 
 
 #: What threads that stand in for each other do goes on where one of them does the first of these:

@@ -5,12 +5,11 @@ import contextlib
 import os
 import socket
 import struct
-import subprocess
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -81,84 +80,73 @@ def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
 # ---- The places ----
 
 
-class Spot:
+class Spot(NamedTuple):
     """Where a sender sends to, and how it is seen there."""
 
+    device: str
+    mtu: int
+    text: str
+    counters: Callable[[], Counters]  # of the device
+    sockets: Any = None  # what makes them there; None for another network than this one
     lab: Lab | None = None
     pid: int | None = None  # of a sender that runs already
-    destination: tuple[str, int] = "", 0  # what to tell senders
-    popen: Any = subprocess.Popen  # what starts a program there
-    socket: Any = socket.socket  # and what makes a socket
-    environment: Mapping[str, str] = os.environ
 
-    def __init__(self, device: str, mtu: int, text: str) -> None:
-        self.device, self.mtu, self.text = device, mtu, text
+    @property
+    def destination(self) -> tuple[str, int]:
+        """What to tell senders."""
+        return (self.lab.address, self.lab.port) if self.lab else ("", 0)
 
-    def counters(self) -> Counters:
-        """Read the counters of the device."""
-        raise NotImplementedError
+    @property
+    def environment(self) -> dict[str, str]:
+        host, port = self.destination
+        return {"SPEAD_TUTORIAL_HOST": host, "SPEAD_TUTORIAL_PORT": str(port)}
 
     def capture(self) -> Capture | str:
         """Begin to note packets, or say why that cannot be."""
+        if self.sockets is None:
+            return (
+                "The packets were not seen, as the process is in another network than this one: run"
+                " it with -- COMMAND in place of --pid."
+            )
         try:
-            return Capture(self.socket(socket.AF_PACKET, socket.SOCK_RAW), self.device)
+            return Capture(self.sockets(socket.AF_PACKET, socket.SOCK_RAW), self.device)
         except OSError as error:
             why = f"{self.device}: {error.strerror or error}"
             return f"The packets were not seen at {why}: run it as root, or in a lab."
 
 
-class InLab(Spot):
-    lab: Lab
-
-    def __init__(self, lab: Lab) -> None:
-        self.lab, self.popen, self.socket = lab, lab.popen, lab.socket
-        self.destination = lab.address, lab.port
-        where = {"SPEAD_TUTORIAL_HOST": lab.address, "SPEAD_TUTORIAL_PORT": str(lab.port)}
-        self.environment = os.environ | where
-        super().__init__(lab.device, lab.mtu, f"a lab's device ({lab.kind}), MTU {lab.mtu}")
-
-    def counters(self) -> Counters:
-        return self.lab.counters()
+def in_lab(lab: Lab) -> Spot:
+    text = f"a lab's device ({lab.kind}), MTU {lab.mtu}"
+    return Spot(lab.device, lab.mtu, text, lab.counters, lab.socket, lab)
 
 
-class AtProcess(Spot):
+def at_process(pid: int, stack: contextlib.ExitStack) -> Spot:
     """A process that runs already: its device is the one that sends most, where it is."""
+    try:  # of its network, also when it has ended
+        table = stack.enter_context(os.fdopen(os.open(f"/proc/{pid}/net/dev", os.O_RDONLY)))
+    except OSError:
+        raise click.ClickException(
+            f"process {pid} has ended, or this user may not see it"
+        ) from None
 
-    def __init__(self, pid: int) -> None:
-        self.pid, self._is_here = pid, False
-        before = self._all()
-        time.sleep(_FIND_S)
-        self._last = self._all()
-        sent = {name: (one - before.get(name, one)).bytes for name, one in self._last.items()}
-        device = max(sent, key=sent.__getitem__)
-        mtu = _NETWORKS if device == "lo" else 1500
-        with contextlib.suppress(OSError):
-            self._is_here = os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
-            if self._is_here and device != "lo":
-                mtu = int(Path("/sys/class/net", device, "mtu").read_text())
-        super().__init__(device, mtu, f"{device}, which has sent most where process {pid} is")
+    def counted() -> dict[str, Counters]:
+        table.seek(0)
+        text, found = table.read(), dict[str, Counters]()
+        for name in (line.partition(":")[0].strip() for line in text.splitlines()[2:]):
+            kind = "loopback" if name == "lo" else "interface"
+            if one := Counters.parse(text, name, kind):
+                found[name] = one
+        return found
 
-    def _all(self) -> dict[str, Counters]:
-        try:
-            table = Path(f"/proc/{self.pid}/net/dev").read_text()
-        except OSError:
-            raise click.ClickException(
-                f"process {self.pid} has ended, or this user may not see it"
-            ) from None
-        names = [line.partition(":")[0].strip() for line in table.splitlines()[2:]]
-        kinds = {name: "loopback" if name == "lo" else "interface" for name in names}
-        counted = {name: Counters.parse(table, name, kind) for name, kind in kinds.items()}
-        return {name: one for name, one in counted.items() if one is not None}
-
-    def counters(self) -> Counters:
-        with contextlib.suppress(click.ClickException):  # it has ended
-            self._last = self._all()
-        return self._last[self.device]
-
-    def capture(self) -> Capture | str:
-        if self._is_here:
-            return super().capture()
-        return (
-            "The packets were not seen, as the process is in another network than this one: run it"
-            " with -- COMMAND in place of --pid."
-        )
+    before = counted()
+    time.sleep(_FIND_S)
+    sent = {name: (one - before.get(name, one)).bytes for name, one in counted().items()}
+    device, mtu, is_here = max(sent, key=sent.__getitem__), 1500, False
+    with contextlib.suppress(OSError):
+        is_here = os.path.samefile(f"/proc/{pid}/ns/net", "/proc/self/ns/net")
+        if is_here:
+            mtu = int(Path("/sys/class/net", device, "mtu").read_text())
+    mtu = _NETWORKS if device == "lo" else mtu
+    text = f"{device}, which has sent most where process {pid} is"
+    sockets = socket.socket if is_here else None
+    return Spot(device, mtu, text, lambda: counted()[device], sockets, None, pid)
