@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from spead_tutorial.tools.why import loops, profilers, watching
+from spead_tutorial.tools.why import instruments, loops, watching
 from spead_tutorial.tools.why.places import Capture
 from spead_tutorial.tools.why.watching import Output
 from support.labs import needs_lab, open_lab
@@ -34,7 +34,7 @@ def why(here: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(watching, "_TOUCHED", 1 << 20)
     monkeypatch.setattr(loops, "ROUNDS", 1)
     monkeypatch.setattr(loops, "EACH_S", 1e-3)
-    monkeypatch.setattr(profilers, "strace", lambda *words: None)
+    monkeypatch.setattr(instruments, "strace", lambda *words: None)
     return lambda *words: here("why", "--seconds", "0.5", *words)
 
 
@@ -102,7 +102,7 @@ def test_without_strace_and_perf_what_was_not_seen_is_said_and_how_to_get_it(
     tmp_path, why, monkeypatch
 ):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(profilers, "_py_spy", lambda: None)
+    monkeypatch.setattr(instruments, "py_spy", lambda: None)
     done = why(*script(tmp_path, SLEEPS))
     assert done.returncode == 0
     said = " ".join(done.stdout.split())

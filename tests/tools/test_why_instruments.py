@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from spead_tutorial.tools.why import profilers, stacks
-from spead_tutorial.tools.why.calls import parse_calls
+from spead_tutorial.tools.why import instruments, stacks
+from spead_tutorial.tools.why.instruments import parse_calls
 from spead_tutorial.tools.why.looks import Blocked, doing, together
 from spead_tutorial.tools.why.stacks import Told, of_perf, of_py_spy, told
 from support.needs import needs
@@ -237,32 +237,32 @@ def test_samples_of_py_spy_are_counted_by_thread_with_lines_and_calls():
 @needs("node")
 def test_node_that_names_what_it_compiles_leaves_nothing_behind(tmp_path: Path):
     with subprocess.Popen(["node", "-e", "0"], cwd=tmp_path, env={**os.environ,
-                          **profilers.naming()}) as node:  # fmt: skip
+                          **instruments.naming()}) as node:  # fmt: skip
         assert node.wait() == 0
     names = Path(f"/tmp/perf-{node.pid}.map")
     assert names.exists()
-    profilers.forget_names([node.pid])
+    instruments.forget_names([node.pid])
     assert not names.exists()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_of_code_that_was_made_at_one_place_the_latest_keeps_its_name(tmp_path: Path):
-    names = tmp_path / "perf-1.map"
-    names.write_text("100 20 old\n200 10 beside\n110 8 new\nno line\n90 10 before\n")
-    profilers.keep_latest(names)
-    assert names.read_text() == "90 10 before\n110 8 new\n200 10 beside\n"
-
-
-def test_names_that_are_too_many_or_somebody_elses_are_left(tmp_path: Path, monkeypatch):
-    theirs, names = tmp_path / "theirs", tmp_path / "perf-1.map"
-    theirs.write_text("100 20 old\n100 20 new\n")
-    names.symlink_to(theirs)
-    with pytest.raises(OSError, match="symbolic links"):
-        profilers.keep_latest(names)
-    monkeypatch.setattr(profilers, "_MOST_NAMES", 8)
-    profilers.keep_latest(theirs)
-    monkeypatch.undo()
-    monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
-    profilers.keep_latest(theirs)
-    assert theirs.read_text() == "100 20 old\n100 20 new\n"
-    assert sorted(tmp_path.iterdir()) == [names, theirs]
+def test_of_code_that_was_made_at_one_place_the_latest_name_counts_if_it_is_ours(
+    tmp_path: Path, monkeypatch
+):
+    names, theirs = Path(f"/tmp/perf-{2**31 - 1}.map"), tmp_path / "theirs"
+    made = [f"\t 10{i} old+0x1 ({names})" for i in (0, 5)] + ["\t 108 main (/home/s)"]
+    latest = [made[0], f"\t 105 new ({names})", made[2]]
+    try:
+        names.write_text("100 20 old\n105 8 new\nno line\nf0 10 before\n")
+        assert instruments.latest_names([*made])[1:] == latest[1:]
+        monkeypatch.setattr(instruments, "_MOST_NAMES", 8)
+        assert instruments.latest_names([*made]) == made
+        monkeypatch.undo()
+        monkeypatch.setattr(os, "geteuid", lambda: names.stat().st_uid + 1)
+        assert instruments.latest_names([*made]) == made
+        monkeypatch.undo()
+        names.rename(theirs)
+        names.symlink_to(theirs)
+        assert instruments.latest_names([*made]) == made
+    finally:
+        names.unlink()

@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from spead_tutorial.lab import Counters
-from spead_tutorial.tools.why import calls, looks
+from spead_tutorial.tools.why import instruments, looks
 from spead_tutorial.tools.why import receiver as watching
 from spead_tutorial.tools.why.facts import (
     Call,
@@ -227,8 +227,10 @@ LINES = """\
 
 
 def test_of_straces_lines_reads_and_other_calls_are_counted():
-    ended = calls.read(LINES.splitlines())
-    found = calls.counted(ended, calls.reads(ended, [77])) or pytest.fail("nothing read")
+    ended = instruments.read(LINES.splitlines())
+    found = instruments.counted(ended, instruments.reads(ended, [77])) or pytest.fail(
+        "nothing read"
+    )
     assert (found.send_calls, found.messages) == (3, 10)
     assert found.names == ("recvfrom", "recvmmsg")
     # One of the reads finds nothing.
@@ -236,7 +238,7 @@ def test_of_straces_lines_reads_and_other_calls_are_counted():
     assert counts == {
         "recvfrom": (3, True), "recvmmsg": (1, True), "write": (1, False), "read": (1, False),
     }  # fmt: skip
-    assert calls.counted(ended, calls.reads(ended, [78])) is None
+    assert instruments.counted(ended, instruments.reads(ended, [78])) is None
 
 
 def test_a_socket_is_asked_for_its_buffer_and_its_merging():

@@ -18,7 +18,7 @@ from spead_tutorial.measure.delivery import blast
 from spead_tutorial.measure.programs import Done, program_path
 from spead_tutorial.measure.running import Running
 from spead_tutorial.measure.verify import IP_UDP_HEADERS, Report
-from spead_tutorial.tools.why import calls, profilers
+from spead_tutorial.tools.why import instruments
 from spead_tutorial.tools.why.facts import Calls, Fates, Loop, Receiving, Seen, Way
 from spead_tutorial.tools.why.looks import between, bound, sockets, threads
 from spead_tutorial.tools.why.loops import MERGED
@@ -77,8 +77,8 @@ def watch(
                 )
                 arrived, pids = lab.receiver.arrivals() - before, family(pid)
                 names = {one.thread.tid: one.thread.name for one in run.threads}
-                sampled, unseen = profilers.profile(pids, Path(folder), _PROFILE_S, names)
-                language = profilers.language(pids[-1])
+                sampled, unseen = instruments.profile(pids, Path(folder), _PROFILE_S, names)
+                language = instruments.language(pids[-1])
     packets = max(1, round(arrived.packets - arrived.no_room * sent[0].per_message))
     run = replace(run, messages=packets, payload_bytes=packets * size)
     say("Running a bare reader")
@@ -190,7 +190,7 @@ def _try(argv: Sequence[str], spot: Spot, rate: float, *more: str) -> tuple[Fate
 
 def _calls(argv: Sequence[str], spot: Spot, rate: float, folder: Path) -> Calls | None:
     """Look at the calls of a receiver that strace runs; None where it reads nothing, or may not."""
-    under = profilers.strace(folder)
+    under = instruments.strace(folder)
     if under is None:
         return None
     with contextlib.suppress(click.ClickException, OSError), Receiver(argv, spot) as program:
@@ -202,9 +202,9 @@ def _calls(argv: Sequence[str], spot: Spot, rate: float, folder: Path) -> Calls 
             names = {tid: one.name for tid, one in threads(family(pid)).items()}
             until = time.time()
         program.end()
-        ended = calls.read(profilers.strace_lines(folder))
-        reads = [one for one in calls.reads(ended, inodes) if since <= one.at <= until]
-        return calls.counted(ended, reads, names)
+        ended = instruments.read(instruments.strace_lines(folder))
+        reads = [one for one in instruments.reads(ended, inodes) if since <= one.at <= until]
+        return instruments.counted(ended, reads, names)
     return None
 
 

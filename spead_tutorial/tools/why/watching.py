@@ -19,8 +19,7 @@ from spead_tutorial.lab import Counters, Lab, LabError
 from spead_tutorial.lab.process import end_family, family
 from spead_tutorial.measure.programs import ProgramError
 from spead_tutorial.measure.verify import IP_UDP_HEADERS
-from spead_tutorial.tools.why import loops, profilers
-from spead_tutorial.tools.why.calls import parse_calls
+from spead_tutorial.tools.why import instruments, loops
 from spead_tutorial.tools.why.facts import Calls, Loop, Packets, Run, Seen
 from spead_tutorial.tools.why.looks import followed, threads
 from spead_tutorial.tools.why.places import Spot
@@ -55,7 +54,9 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Callable[[str], 
         program = stack.enter_context(Sender(argv, spot))
         say(f"Watching {program.name}, in about {seconds + _REST_S:.0f} s in all: how fast it is")
         run = program.undisturbed(seconds)
-        language = profilers.language(max(run.threads, key=lambda one: one.thread.cpu_s).thread.pid)
+        language = instruments.language(
+            max(run.threads, key=lambda one: one.thread.cpu_s).thread.pid
+        )
         say(f"Watching {program.name}: its packets and its code")
         packets, sampled = program.looked_into(folder, min(seconds, _PROFILE_S))
         say(f"Watching {program.name}: its calls")
@@ -146,7 +147,7 @@ class Program:
     def __exit__(self, *_: object) -> None:
         self.end()
         self.output.__exit__()
-        profilers.forget_names(self.pids)
+        instruments.forget_names(self.pids)
 
     @property
     def pid(self) -> int:
@@ -158,7 +159,7 @@ class Program:
     def start(self, under: Sequence[str] = ()) -> None:
         """Start it, below another program if one is said; or say in a line why that cannot be."""
         argv, nothing, to = [*under, *self.argv], subprocess.DEVNULL, self.output.to
-        env = {**os.environ, **self._more, **profilers.naming()}
+        env = {**os.environ, **self._more, **instruments.naming()}
         try:
             self._process = self._popen(argv, stdin=nothing, stdout=to, stderr=to, env=env)
         except OSError as error:
@@ -250,9 +251,7 @@ class Sender(Program):
         with contextlib.nullcontext(None) if isinstance(capture, str) else capture as noted:
             if self.has_ended():
                 self._sends(0.0)
-            sampled, unseen = profilers.profile(
-                self._lasting(), folder, seconds, self.names, ours=not self._runs
-            )
+            sampled, unseen = instruments.profile(self._lasting(), folder, seconds, self.names)
             packets = noted.packets() if noted else None
         if packets is None:
             self.unseen.append(capture if isinstance(capture, str) else _NO_PACKETS)
@@ -264,7 +263,7 @@ class Sender(Program):
         why, runs = "", bool(self._runs) or not self.has_ended()
         for attaches in (True,) * runs + (False,) * (not self._runs):
             pids = self._lasting() if attaches else []
-            under = profilers.strace(its := Path(tempfile.mkdtemp(dir=folder)), pids)
+            under = instruments.strace(its := Path(tempfile.mkdtemp(dir=folder)), pids)
             if under is None:
                 why = ", as there is no strace: apt install strace"
                 break
@@ -276,7 +275,7 @@ class Sender(Program):
                 self._wait(seconds)
                 (tracer if attaches else self).end()
                 said = [line for line in tracer.output.lines()[:1] if "strace" in line]
-            if found := parse_calls(profilers.strace_lines(its), self.names):
+            if found := instruments.parse_calls(instruments.strace_lines(its), self.names):
                 return found
             why = ": " + "; ".join(["strace saw none that sends", *said])
         self.unseen.append(f"Its calls were not seen{why}.")
