@@ -297,6 +297,18 @@ def test_a_sender_near_the_best_loop_is_told_that_nothing_was_found():
 def test_who_traces_a_program_comes_first_and_has_stopped_it_where_it_seems_to_wait_for_room():
     room = Waited("sendto", timed=False, seen=150)
     its = seen(watched(thread(cpu_s=0.2), room), watched(thread(2)))
+def test_what_calls_take_beside_the_loop_is_gained_by_fewer_calls():
+    its = seen(
+        watched(thread()),
+        sampled={1: sampled(("sends", 35), ("computes", 25), ("formats", 20), ("logs", 20))},
+        loops=(AS_IS, *OTHERWISE[:3]),
+    )
+    first, second, *_ = diagnose(its)
+    assert (first.kind, second.kind) == ("call-per-packet", "computes")
+    assert first.gain.median == pytest.approx(10 / (10 - 1.8 - 1.5), rel=0.01)
+    assert first.gain.low < second.gain.median < first.gain.median <= first.gain.high
+
+
     assert "waits-for-room" in kinds(its)
     traced = seen(watched(thread(cpu_s=0.2, tracer="strace"), room), watched(thread(2)))
     first, *others = diagnose(traced)

@@ -167,12 +167,12 @@ def _of_ways(seen: Seen, its: Account) -> Iterator[Finding]:
 
 
 def _gain_of(seen: Seen, its: Account, as_is: Loop, other: Loop) -> Gain:
-    """Return what another way gains: at least if the rest stays, at most if it goes with calls."""
+    """Return what another way gains: at least that of the loop, mostly what calls take besides."""
     a, b = as_is.way, other.way
     now_s, then_s = as_is.median_s, other.as_much(a.packet_bytes)
     scale = min(1.0, its.loop_s / now_s)  # the share of it that was found in the sender
     saved, spread = (now_s - then_s) * scale, max(as_is.spread, other.spread, _NOISE)
-    # What goes with calls, and with packets: at the least it stays, but for what gathers pieces.
+    # What goes with calls, and at most what goes with packets.
     calls_s = its.of(SENDS) + its.of(READS) + max(0.0, its.loop_s - now_s)
     rest_s = its.busy_s - now_s * scale - calls_s
     gathers = a.pieces > b.pieces
@@ -181,5 +181,7 @@ def _gain_of(seen: Seen, its: Account, as_is: Loop, other: Loop) -> Gain:
     least, most = saved * (1 - spread) + calls_s * gathers, saved * (1 + spread)
     per_packet = min(1.0, a.packet_bytes / b.packet_bytes)
     then = now_s * scale - most + calls_s * fewer + rest_s * per_packet
+    usual = max(then_s * scale, its.busy_s - saved - calls_s * (1 - fewer))
     low = max(1.0, its.busy_s / max(1e-12, its.busy_s - least))
-    return Gain(low, low, max(low, its.busy_s / max(then_s * scale, then)))
+    median = max(low, its.busy_s / max(1e-12, usual))
+    return Gain(median, low, max(median, its.busy_s / max(then_s * scale, then)))
