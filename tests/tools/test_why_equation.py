@@ -192,6 +192,21 @@ def test_a_wait_that_a_time_has_ended_is_a_sleep_unless_it_is_for_a_lock():
         assert max(parts(its).items(), key=lambda item: item[0] != "loop" and item[1])[0] == kind
 
 
+def test_a_thread_that_never_wakes_the_one_that_waits_is_not_what_it_waits_for():
+    """A virtual machine's collector and compiler sleep, or run, beside a sender."""
+    idle = watched(thread(2, 0.01), Waited("futex", True, 198))
+    busy, third = watched(thread(2)), watched(thread(3, 0.01))
+    for wait, other, kind in (
+        (replace(FUTEX, running={}, asleep={2: 160}), idle, "sleeps"),
+        (FUTEX, busy, "computes"),
+    ):
+        lines = watched(thread(cpu_s=0.2), wait), other, third
+        samples = {1: sampled(("sends", 9)), 2: sampled(("computes", 9), tid=2)}
+        for wakes, its in (({2: (1,)}, kind), ({3: (1,)}, "waits-for-thread"), ({}, kind)):
+            found = seen(*lines, sampled=samples, calls=replace(SINGLE, wakes=wakes))
+            assert parts(found)[its] == pytest.approx(8, rel=0.05)
+
+
 def test_a_thread_that_could_run_had_no_core_only_where_all_were_taken():
     waits = Waited("futex", False, 50)
     late = thread(cpu_s=0.5, runnable_s=0.3)

@@ -95,6 +95,17 @@ def test_calls_are_counted_by_thread_and_name_with_what_they_take_beyond_being_l
     assert (calls["futex", False].timed_out, calls["futex", False].seconds) == (0.75, 0.0)
 
 
+def test_who_wakes_whom_is_told_by_the_address_that_is_waited_at():
+    lines = """
+        10 100.0 sendto(3<socket:[7]>, ""..., 9000, 0, NULL, 0) = 9000 <0.000030>
+        10 100.1 futex(0x7f, FUTEX_WAIT_PRIVATE, 2, NULL) = 0 <0.500000>
+        12 100.2 futex(0x9f, FUTEX_WAKE_PRIVATE, 1) = 1 <0.000010>
+        13 100.2 futex(0x7f, FUTEX_WAKE_PRIVATE, 1) = 0 <0.000010>
+        11 100.6 futex(0x7f, FUTEX_WAKE_PRIVATE, 1) = 1 <0.000010>
+    """
+    assert parse_calls(textwrap.dedent(lines).strip().splitlines()).wakes == {11: (10,)}
+
+
 # ---- What threads wait in ----
 
 

@@ -11,6 +11,7 @@ from spead_tutorial.tools.why.facts import Call, Seen, Thread, Waited, Watched
 from spead_tutorial.tools.why.stacks import (
     CALLS,
     IDLE,
+    FUTEX,
     INPUT,
     KINDS,
     LOCK,
@@ -146,6 +147,7 @@ class _Teller:
         self._watched = {one.thread.tid: one for one in seen.run.threads}
         least = _LASTS * seen.run.looks
         lasting = [tid for tid, one in self._watched.items() if one.looks >= least]
+        self._wakes = seen.calls.wakes if seen.calls else {}
         self._pids = {self._watched[tid].thread.pid for tid in lasting}
         started = sum(one.count for one in self._called if one.name in _STARTERS)
         self._starts = started > _OFTEN * self._sent  # programs or threads, again and again
@@ -281,6 +283,13 @@ class _Teller:
         elif kind != SLEEPS:  # stacks say more of some calls than their names do
             within = self._its(thread).within(wait.call)
             kind = within if within not in ("", OWN, OTHER, SENDS, READS) else kind
+        wakers = [tid for tid, woken in self._wakes.items() if thread.tid in woken]
+        if wait.call == FUTEX and wakers:  # who never ends its waits is not waited for
+            running, asleep = (
+                {tid: n for tid, n in its.items() if tid in wakers}
+                for its in (wait.running, wait.asleep)
+            )
+            wait = replace(wait, running=running, asleep=asleep)
         same = [one for one in self._calls(thread) if one.name == wait.call and not one.sends]
         slept = max((one.timed_out for one in same), default=0.0)
         holder, n = max(wait.running.items(), key=lambda one: one[1], default=(0, 0))

@@ -98,6 +98,7 @@ class Calls(msgspec.Struct, frozen=True):
     pieces: int  # of memory that a message is gathered from, mostly
     unconnected: bool  # whether they say where it goes
     all: tuple[Call, ...]
+    wakes: dict[int, tuple[int, ...]] = {}  # by their numbers, which threads one has woken up
 
     @property
     def per_call(self) -> float:

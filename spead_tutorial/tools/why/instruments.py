@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from spead_tutorial.tools.why import stacks
 from spead_tutorial.tools.why.facts import Call, Calls
-from spead_tutorial.tools.why.stacks import WAITS, Sampled
+from spead_tutorial.tools.why.stacks import FUTEX, WAITS, Sampled
 
 # ---- strace ----
 
@@ -30,7 +30,7 @@ SENDS = ("sendmsg", "sendmmsg", "sendto", "write", "writev")
 READS = ("recvfrom", "recvmsg", "recvmmsg", "read", "readv")
 POLLS = ("select", "pselect6", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2")
 SLEEPS = ("nanosleep", "clock_nanosleep", *POLLS)
-FUTEX, TIMER = "futex", "timerfd_settime"
+TIMER = "timerfd_settime"
 #: What is said of a call's arguments: of those that sleep how long, of those that send what of, of
 #: the others addresses alone. Some machines lack some of them: a question mark lets strace pass
 #: over those.
@@ -152,6 +152,13 @@ def counted(
             sends = id(one) in ids or (one.name, one.socket) in by_reads
             groups[one.who, one.name, sends].append(one)
 
+    waiting, wakes = defaultdict[str, set[int]](set), defaultdict[int, set[int]](set)
+    for one in seen:  # the socket is an address here
+        if one.name == FUTEX and "WAIT" in one.arguments:
+            waiting[one.socket].add(one.who)
+        elif one.name == FUTEX and one.value > 0:
+            wakes[one.who] |= waiting[one.socket]
+
     def call(who: int, name: str, sends: bool, its: Sequence[Ended]) -> Call:
         took = sorted(one.took for one in its)
         is_wait = WAITS.get(name, "logs") != "logs" and not sends  # files are waited for seldom
@@ -167,6 +174,7 @@ def counted(
         pieces=round(statistics.median(map(_pieces, sent))),
         unconnected=2 * sum(bool(_TO_SOMEWHERE.search(one.arguments)) for one in sent) > len(sent),
         all=tuple(call(*key, its) for key, its in groups.items()),
+        wakes={who: tuple(sorted(woken)) for who, woken in wakes.items() if woken},
     )
 
 

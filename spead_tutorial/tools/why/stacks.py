@@ -35,9 +35,9 @@ _FILE = importlib.resources.files(__package__).joinpath("kinds.toml")
 KINDS = msgspec.toml.decode(_FILE.read_bytes(), type=dict[str, Kind])
 OWN, LOCK, OTHER, INPUT = "computes", "waits-for-thread", "other-calls", "waits-for-input"
 SENDS, READS, IDLE, LOOP = "sends", "reads", "waits-for-packets", "event-loop"
-ROOM, TRACED = "waits-for-room", "traced"
-#: What a thread waits in that wants a mutex, which is no call of its own.
-MUTEX = "mutex"
+ROOM, TRACED, SPINS = "waits-for-room", "traced", "spins"
+#: What a thread waits in for another; that which wants a mutex is no call of its own.
+FUTEX, MUTEX = "futex", "mutex"
 #: The kind of each system call, and of each that is waited in.
 CALLS = {call: kind for kind, one in KINDS.items() for call in one.calls.split()}
 WAITS = {call: kind for kind, one in KINDS.items() for call in one.waits.split()}
