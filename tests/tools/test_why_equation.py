@@ -129,6 +129,16 @@ def test_without_samples_the_kernels_time_is_divided_by_calls_and_page_faults():
     )
 
 
+def test_calls_of_who_is_stopped_to_be_looked_at_have_no_more_than_the_kernel_counts():
+    told = {1: sampled(("sends", 60), ("computes", 40), sees="calls")}
+    few = parts(seen(watched(thread(user_s=0.7, system_s=0.3)), sampled=told))
+    assert few["loop"] + few["sends"] == pytest.approx(3 + 0.92, abs=0.01)  # which counts in ticks
+    assert parts(seen(watched(thread()), sampled=told))["computes"] == pytest.approx(4)
+    clock = {1: Sampled("t1", 1, ((Told("spins", "time", "clock_gettime"), 9),), "calls")}
+    spun = parts(seen(watched(thread(user_s=1.0, system_s=0.0)), sampled=clock))
+    assert spun["spins"] + spun["loop"] == pytest.approx(10)  # without the kernel
+
+
 def test_page_faults_are_taken_from_code_whose_stacks_do_not_show_the_kernel():
     its = seen(
         watched(thread(faults=1000)),
@@ -182,16 +192,6 @@ def test_a_wait_is_for_what_ends_it(
     assert found[kind] == pytest.approx(8, rel=0.05)
 
 
-def test_a_wait_that_a_time_has_ended_is_a_sleep_unless_it_is_for_a_lock():
-    waits = Waited("futex", True, 100)
-    held = replace(waits, running={2: 100})
-    slept = replace(SINGLE, all=(sends(1), Call(1, "t1", "futex", 9, 0.0, 1.0)))
-    for wait, kind in ((waits, "sleeps"), (held, "waits-for-thread")):
-        lines = watched(thread(cpu_s=0.5), wait), watched(thread(2))
-        its = seen(*lines, sampled={1: sampled(("sends", 9))}, calls=slept)
-        assert max(parts(its).items(), key=lambda item: item[0] != "loop" and item[1])[0] == kind
-
-
 def test_a_thread_that_never_wakes_the_one_that_waits_is_not_what_it_waits_for():
     """A virtual machine's collector and compiler sleep, or run, beside a sender."""
     idle = watched(thread(2, 0.01), Waited("futex", True, 198))
@@ -205,6 +205,16 @@ def test_a_thread_that_never_wakes_the_one_that_waits_is_not_what_it_waits_for()
         for wakes, its in (({2: (1,)}, kind), ({3: (1,)}, "waits-for-thread"), ({}, kind)):
             found = seen(*lines, sampled=samples, calls=replace(SINGLE, wakes=wakes))
             assert parts(found)[its] == pytest.approx(8, rel=0.05)
+
+
+def test_a_wait_that_a_time_has_ended_is_a_sleep_unless_it_is_for_a_lock():
+    waits = Waited("futex", True, 100)
+    held = replace(waits, running={2: 100})
+    slept = replace(SINGLE, all=(sends(1), Call(1, "t1", "futex", 9, 0.0, 1.0)))
+    for wait, kind in ((waits, "sleeps"), (held, "waits-for-thread")):
+        lines = watched(thread(cpu_s=0.5), wait), watched(thread(2))
+        its = seen(*lines, sampled={1: sampled(("sends", 9))}, calls=slept)
+        assert max(parts(its).items(), key=lambda item: item[0] != "loop" and item[1])[0] == kind
 
 
 def test_a_thread_that_could_run_had_no_core_only_where_all_were_taken():
@@ -287,6 +297,18 @@ def test_another_way_to_send_gains_what_the_loop_measured_with_the_rest_as_it_is
     assert kinds(its)[0] == "computes"
 
 
+def test_what_calls_take_beside_the_loop_is_gained_by_fewer_calls():
+    its = seen(
+        watched(thread()),
+        sampled={1: sampled(("sends", 35), ("computes", 25), ("formats", 20), ("logs", 20))},
+        loops=(AS_IS, *OTHERWISE[:3]),
+    )
+    first, second, *_ = diagnose(its)
+    assert (first.kind, second.kind) == ("call-per-packet", "computes")
+    assert first.gain.median == pytest.approx(10 / (10 - 1.8 - 1.5), rel=0.01)
+    assert first.gain.low < second.gain.median < first.gain.median <= first.gain.high
+
+
 def test_what_a_language_cannot_do_is_not_advised():
     for language, is_advised in (("", True), ("Python", True), ("shell", False), ("Java", False)):
         its = seen(watched(thread()), language=language, loops=(AS_IS, *OTHERWISE))
@@ -312,18 +334,6 @@ def test_a_sender_near_the_best_loop_is_told_that_nothing_was_found():
 def test_who_traces_a_program_comes_first_and_has_stopped_it_where_it_seems_to_wait_for_room():
     room = Waited("sendto", timed=False, seen=150)
     its = seen(watched(thread(cpu_s=0.2), room), watched(thread(2)))
-def test_what_calls_take_beside_the_loop_is_gained_by_fewer_calls():
-    its = seen(
-        watched(thread()),
-        sampled={1: sampled(("sends", 35), ("computes", 25), ("formats", 20), ("logs", 20))},
-        loops=(AS_IS, *OTHERWISE[:3]),
-    )
-    first, second, *_ = diagnose(its)
-    assert (first.kind, second.kind) == ("call-per-packet", "computes")
-    assert first.gain.median == pytest.approx(10 / (10 - 1.8 - 1.5), rel=0.01)
-    assert first.gain.low < second.gain.median < first.gain.median <= first.gain.high
-
-
     assert "waits-for-room" in kinds(its)
     traced = seen(watched(thread(cpu_s=0.2, tracer="strace"), room), watched(thread(2)))
     first, *others = diagnose(traced)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The equation: seconds for a packet are what a bare loop needs, and the rest, by kind. No I/O."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,8 +11,8 @@ from msgspec.structs import replace
 from spead_tutorial.tools.why.facts import Call, Seen, Thread, Waited, Watched
 from spead_tutorial.tools.why.stacks import (
     CALLS,
-    IDLE,
     FUTEX,
+    IDLE,
     INPUT,
     KINDS,
     LOCK,
@@ -22,18 +23,21 @@ from spead_tutorial.tools.why.stacks import (
     READS,
     ROOM,
     SENDS,
+    SPINS,
     TRACED,
     WAITS,
     Sampled,
     Told,
 )
 
-NO_CORE, SLEEPS, SPINS, STARTS = "no-core", "sleeps", "spins", "starts"
+NO_CORE, SLEEPS, STARTS = "no-core", "sleeps", "starts"
 #: Share of the busiest sender's from which a thread counts as one that sends, and of the looks from
 #: which it counts as lasting.
 _SENDS, _LASTS = 0.05, 0.5
 #: A loop around the clock reads it for this part of the time of its own code, and does little else.
 _SPINS, _ALL = 0.1, 0.8
+#: After how long the kernel sees whether a thread is in it, at the most.
+_TICK_S = 0.01
 #: Of what the loop needs, the part that is enough to know it from looks.
 _MOSTLY = 0.5
 #: What new pages are for, where they are touched by code that is for nothing else.
@@ -143,11 +147,11 @@ class _Teller:
         self._seen, self._run = seen, seen.run
         self._sampled = dict(seen.sampled or {})
         self._called = seen.calls.all if seen.calls else ()
+        self._wakes = seen.calls.wakes if seen.calls else {}
         self._sent = sum(one.messages for one in self._called)
         self._watched = {one.thread.tid: one for one in seen.run.threads}
         least = _LASTS * seen.run.looks
         lasting = [tid for tid, one in self._watched.items() if one.looks >= least]
-        self._wakes = seen.calls.wakes if seen.calls else {}
         self._pids = {self._watched[tid].thread.pid for tid in lasting}
         started = sum(one.count for one in self._called if one.name in _STARTERS)
         self._starts = started > _OFTEN * self._sent  # programs or threads, again and again
@@ -233,14 +237,21 @@ class _Teller:
         told = [(one, n / its.total) for one, n in its.told]
         if told and its.sees == "all":
             return told
-        faults = min(thread.faults * self._seen.fault_s, thread.system_s) / cpu_s
-        if told and its.sees:  # page faults are in code that touches memory
+        kernel = thread.system_s / cpu_s
+        faults = min(thread.faults * self._seen.fault_s / cpu_s, kernel)
+        if told and its.sees:
+            # Who is stopped to be looked at is seen in calls too often: as it leaves the kernel.
+            seen = sum(share for one, share in told if one.is_in_kernel)
+            error = 2 * math.sqrt(kernel * (1 - kernel) * _TICK_S / cpu_s)
+            fits = min(1.0, (kernel + error) / (seen or 1.0))
+            grows = (1 - seen * fits) / (1 - seen) if seen < 1 else 1.0
+            told = [(one, share * (fits if one.is_in_kernel else grows)) for one, share in told]
+            # Page faults are in code that touches memory.
             touches = sum(share for one, share in told if one.kind == OWN)
             faults = min(faults, touches)
             left = 1 - faults / (touches or 1.0)
             told = [(one, share * left if one.kind == OWN else share) for one, share in told]
             return [*told, (_FAULT, faults)]
-        kernel = thread.system_s / cpu_s
         told = [(one, share * (1 - kernel)) for one, share in told or [(Told(OWN, ""), 1.0)]]
         return [*told, (_FAULT, faults), *self._kernel(thread, kernel - faults)]
 
@@ -272,6 +283,13 @@ class _Teller:
     def _waited(self, thread: Thread, wait: Waited, seconds: float) -> Iterator[Part]:
         """Divide a wait by what ends it: a time, or what another thread does."""
         kind = WAITS.get(wait.call, OTHER)
+        wakers = [tid for tid, woken in self._wakes.items() if thread.tid in woken]
+        if wait.call == FUTEX and wakers:  # who never ends its waits is not waited for
+            running, asleep = (
+                {tid: n for tid, n in its.items() if tid in wakers}
+                for its in (wait.running, wait.asleep)
+            )
+            wait = replace(wait, running=running, asleep=asleep)
         if wait.call == MUTEX:
             yield Part(LOCK, wait.call, seconds)
             return
@@ -283,13 +301,6 @@ class _Teller:
         elif kind != SLEEPS:  # stacks say more of some calls than their names do
             within = self._its(thread).within(wait.call)
             kind = within if within not in ("", OWN, OTHER, SENDS, READS) else kind
-        wakers = [tid for tid, woken in self._wakes.items() if thread.tid in woken]
-        if wait.call == FUTEX and wakers:  # who never ends its waits is not waited for
-            running, asleep = (
-                {tid: n for tid, n in its.items() if tid in wakers}
-                for its in (wait.running, wait.asleep)
-            )
-            wait = replace(wait, running=running, asleep=asleep)
         same = [one for one in self._calls(thread) if one.name == wait.call and not one.sends]
         slept = max((one.timed_out for one in same), default=0.0)
         holder, n = max(wait.running.items(), key=lambda one: one[1], default=(0, 0))

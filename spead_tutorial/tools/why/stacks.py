@@ -70,6 +70,10 @@ class Told(msgspec.Struct, frozen=True):
     what: str  # the call, function or line
     call: str = ""  # the system call that it was in, if it was in one
 
+    @property
+    def is_in_kernel(self) -> bool:
+        return bool(self.call) and self.kind != SPINS  # the clock is read without it
+
 
 class Sampled(msgspec.Struct, frozen=True):
     """The samples of one thread, of times with a core."""
