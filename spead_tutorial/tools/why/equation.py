@@ -98,7 +98,6 @@ class Account(msgspec.Struct, frozen=True):
 
 
 def account(seen: Seen) -> Account:
-    """Divide the time of a packet."""
     teller = _Teller(seen)
     renamed = {_FAULT.kind: "garbage"} if seen.language in _MANAGED else {}
     if seen.receiving is not None:
@@ -131,7 +130,6 @@ def _without(parts: Sequence[Part], loop_s: float, kind: str) -> tuple[list[Part
 
 
 def _spinning(parts: list[Part]) -> list[Part]:
-    """Count the code around the clock as what reads it, where it does little else."""
     own = sum(part.seconds for part in parts if part.kind == OWN)
     read = sum(part.seconds for part in parts if part.kind == SPINS)
     rest = sum(part.seconds for part in parts if part.kind not in (NO_CORE, IDLE))
@@ -141,8 +139,6 @@ def _spinning(parts: list[Part]) -> list[Part]:
 
 
 class _Teller:
-    """Tells what threads spent their time on."""
-
     def __init__(self, seen: Seen) -> None:
         self._seen, self._run = seen, seen.run
         self._sampled = dict(seen.sampled or {})
@@ -204,7 +200,6 @@ class _Teller:
     # ---- What a thread does ----
 
     def spent(self, line: Watched) -> Iterator[Part]:
-        """Divide the time of a thread."""
         thread, whole = line.thread, self._run.seconds
         if line.looks and self._run.looks:
             whole *= min(1.0, line.looks / self._run.looks)

@@ -28,8 +28,6 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class Waited(msgspec.Struct):
-    """What a thread was seen waiting in."""
-
     call: str  # empty where it may not be seen
     timed: bool  # whether a time ends it
     seen: int  # in how many looks
@@ -39,8 +37,6 @@ class Waited(msgspec.Struct):
 
 
 class Watched(msgspec.Struct, frozen=True):
-    """A thread of a run."""
-
     thread: Thread  # between the first look and the last
     looks: int = 0  # at it
     waits: tuple[Waited, ...] = ()
@@ -59,8 +55,6 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Packets(msgspec.Struct, frozen=True):
-    """What a packet socket saw at the device."""
-
     messages: int  # what the kernel gave to the device: one of them can hold several packets
     packets: int  # datagrams in them
     payload_bytes: int  # bytes within UDP
@@ -90,8 +84,6 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Calls(msgspec.Struct, frozen=True):
-    """What strace saw."""
-
     send_calls: int  # calls that send
     messages: int  # what they sent
     names: tuple[str, ...]  # of those calls, most frequent first
@@ -106,8 +98,6 @@ class Calls(msgspec.Struct, frozen=True):
 
 
 class Way(msgspec.Struct, frozen=True):
-    """How packets are sent."""
-
     packet_bytes: int  # within UDP; larger than the MTU allows for fragments
     packets: int = 1  # in a message
     messages: int = 1  # in a call
@@ -128,7 +118,6 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def spread(self) -> float:
-        """How far its rounds are apart, as a share of it."""
         return (max(self.packet_s) - min(self.packet_s)) / 2 / (self.median_s or 1.0)
 
     def as_much(self, packet_bytes: int) -> float:
@@ -184,8 +173,6 @@ class Receiving(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """All that was seen of a sender, or of a receiver."""
-
     program: str  # what it is called
     language: str  # what it is written in, as far as its interpreter tells; or ""
     place: str  # where it sent to, in words
@@ -218,6 +205,5 @@ class Seen(msgspec.Struct, frozen=True):
 
     @property
     def n_packets(self) -> float:
-        """Packets of the run."""
         per_counted = self.packets.packets / self.packets.messages if self.packets else 1.0
         return self.run.messages * per_counted

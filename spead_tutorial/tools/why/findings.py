@@ -36,8 +36,6 @@ _BATCHED = (_EACH, "no-segmentation-offload")
 
 
 class Gain(msgspec.Struct, frozen=True):
-    """How many times as fast it is with one fault mended."""
-
     median: float  # with all the rest as it is
     low: float
     high: float
@@ -121,7 +119,6 @@ def is_fast(seen: Seen, its: Account) -> bool:
 
 
 def _of_parts(seen: Seen, its: Account) -> Iterator[Finding]:
-    """Yield what is gained by each kind of the rest that goes."""
     has_pieces = seen.loop(loops.GATHERED) is not None
     for kind, takes_s in its.kinds.items():
         if kind in (NO_CORE, IDLE, TRACED):
@@ -151,7 +148,6 @@ def _without(seen: Seen, its: Account, takes_s: float) -> Gain:
 
 
 def _of_ways(seen: Seen, its: Account) -> Iterator[Finding]:
-    """Yield what is gained by sending otherwise, as a bare loop measured it."""
     as_is = seen.loop()
     has_batches = seen.receiving is None and seen.loop(loops.BATCHES) is None
     where = list(seen.calls.names) if seen.calls else []

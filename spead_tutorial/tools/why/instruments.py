@@ -67,8 +67,6 @@ def strace_lines(folder: Path) -> Iterator[str]:
 
 
 class Ended(msgspec.Struct):
-    """A call that has ended."""
-
     who: int  # the thread
     at: float  # when it began
     name: str
@@ -119,7 +117,6 @@ def read(lines: Iterable[str]) -> list[Ended]:
 
 
 def parse_calls(lines: Iterable[str], names: Mapping[int, str] | None = None) -> Calls | None:
-    """Count what strace wrote down of a sender; None where nothing was sent."""
     seen = read(lines)
     sent = [one for one in seen if one.sends]
     through = Counter(one.socket for one in sent)
@@ -179,7 +176,6 @@ def counted(
 
 
 def _pieces(one: Ended) -> int:
-    """Return of how many pieces of memory a message is gathered."""
     found = _PIECES.search(one.arguments) if one.name in ("sendmsg", "writev") else None
     return int(found[1] or found[2]) if found else 1
 
@@ -219,12 +215,10 @@ def language(pid: int) -> str:
 
 
 def naming() -> dict[str, str]:
-    """Return the environment that has interpreters name what they compile."""
     return {key: f"{os.environ.get(key, '')} {value}".strip() for key, value in NAMING.items()}
 
 
 def forget_names(pids: Sequence[int]) -> None:
-    """Remove what interpreters wrote down for perf."""
     for pid in pids:
         with contextlib.suppress(OSError):
             Path(f"/tmp/perf-{pid}.map").unlink()
@@ -313,7 +307,6 @@ def _script(path: Path) -> list[str]:
 
 
 def _reason(said: str) -> str:
-    """Say why there are no samples, by what the profilers have said."""
     why = "there is no perf: apt install linux-perf"
     if shutil.which("perf") is not None:
         lines = filter(None, (line.strip(" .:") for line in said.splitlines()))

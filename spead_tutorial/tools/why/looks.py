@@ -63,27 +63,18 @@ def _thread(tid: int, pid: int) -> Thread:
     if (by := status["TracerPid"]) != "0":
         with contextlib.suppress(OSError):  # it may have ended
             tracer = Path(f"/proc/{by}/comm").read_text(errors="replace").strip()
-    return Thread(
-        tid,
-        pid,
-        before.partition("(")[2],
-        user,
-        system,
-        runnable,
-        voluntary=int(status["voluntary_ctxt_switches"]),
-        faults=int(fields[7]),
-        tracer=tracer,
-    )
+    voluntary, name = int(status["voluntary_ctxt_switches"]), before.partition("(")[2]
+    return Thread(tid, pid, name, user, system, runnable, voluntary, int(fields[7]), tracer)
 
 
 def between(before: Mapping[int, Thread], after: Mapping[int, Thread]) -> dict[int, Thread]:
     """Return what threads did between two looks; one that was not there before began at nothing."""
-    return {tid: _since(before[tid], now) if tid in before else now for tid, now in after.items()}
 
+    def since(then: Thread | None, now: Thread) -> Thread:
+        done = {name: max(0, getattr(now, name) - getattr(then, name, 0)) for name in _COUNTED}
+        return replace(now, **done)
 
-def _since(then: Thread, now: Thread) -> Thread:
-    done = {name: max(0, getattr(now, name) - getattr(then, name)) for name in _COUNTED}
-    return replace(now, **done)
+    return {tid: since(before.get(tid), now) for tid, now in after.items()}
 
 
 # ---- What they do now ----
@@ -114,7 +105,6 @@ _COMMAND, _LOCK, _WAIT, _WANTED = 0x7F, (6, 13), (0, 9), 2
 
 
 def doing(text: str, numbers: Mapping[int, str] = _HERE) -> Blocked | None:
-    """Read what the kernel says that a thread does."""
     words = text.split()
     if not words or words[0] == "running":
         return None
@@ -141,11 +131,6 @@ def now(tids: Mapping[int, int]) -> Doing:
         with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{tid}/syscall") as file:
             found[tid] = doing(file.read())
     return found
-
-
-def _can_run() -> int:
-    """Return how many threads of this machine run, or could, but for this one."""
-    return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1
 
 
 # ---- Its sockets ----
@@ -210,12 +195,14 @@ def followed(
     while time.monotonic() < until and not has_ended():
         if len(looks) % _PER_SCAN == 0:
             scan()
-        is_crowded, found = _can_run() > (os.cpu_count() or 1), now(tids)
+        # How many threads of this machine run, or could, but for this one.
+        n_ready = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0]) - 1
+        found = now(tids)
         if not queued():
             for tid, what in found.items():
                 if what and WAITS.get(what.call) in _FOR_PACKETS:
                     found[tid] = NOTHING_THERE
-        n_crowded += is_crowded
+        n_crowded += n_ready > (os.cpu_count() or 1)
         looks.append(found)
         time.sleep(LOOK_S)
     scan()
@@ -229,15 +216,11 @@ def followed(
     sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
     everything = replace(next(iter(done.values())), **sums)
     header = counted.link_header + IP_UDP_HEADERS
-    return Run(
-        seconds=max(scans[-1][0] - scans[0][0], 1e-6),
-        messages=counted.packets,
-        payload_bytes=max(1, counted.bytes - header * counted.packets),
-        looks=len(looks),
-        crowded=n_crowded / len(looks),
-        threads=tuple(Watched(one, *waited.get(tid, ())) for tid, one in done.items()),
-        whole=Watched(everything, *waited.get(_ALL, ())),
-    )
+    payload = max(1, counted.bytes - header * counted.packets)
+    lines = tuple(Watched(one, *waited.get(tid, ())) for tid, one in done.items())
+    whole = Watched(everything, *waited.get(_ALL, ()))
+    run_s, crowded = max(scans[-1][0] - scans[0][0], 1e-6), n_crowded / len(looks)
+    return Run(run_s, counted.packets, payload, len(looks), crowded, lines, whole)
 
 
 def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...]]]:

@@ -56,13 +56,8 @@ class Capture(PacketRing):
             sizes[merged or size] += n_bytes if merged else size
         if not packets or not payload:
             return None
-        return Packets(
-            messages=messages,
-            packets=packets,
-            payload_bytes=payload,
-            fragments=fragments,
-            packet_bytes=max(sizes, key=sizes.__getitem__),
-        )
+        most = max(sizes, key=sizes.__getitem__)
+        return Packets(messages, packets, payload, fragments, most)
 
 
 def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
@@ -81,8 +76,6 @@ def _datagram(head: bytes) -> tuple[int, bool, bool] | None:
 
 
 class Spot(NamedTuple):
-    """Where a sender sends to, and how it is seen there."""
-
     device: str
     mtu: int
     text: str
@@ -93,7 +86,6 @@ class Spot(NamedTuple):
 
     @property
     def destination(self) -> tuple[str, int]:
-        """What to tell senders."""
         return (self.lab.address, self.lab.port) if self.lab else ("", 0)
 
     @property

@@ -245,7 +245,6 @@ def _lost_by_bare(spot: Spot, rate: float, words: Sequence[str], buffer: int | N
 
 
 def _read(spot: Spot, rate: float, words: Sequence[str]) -> tuple[Fates, float] | None:
-    """Run a bare reader; None where it fails."""
     where, size = spot.destination, min(_PACKET, spot.mtu - IP_UDP_HEADERS)
     argv = [str(program_path("blast", "c").with_name("receive_bare")), "--no-copy", *words]
     argv += ["-H", str(_HEAP), "-p", str(size), *map(str, where)]

@@ -36,7 +36,6 @@ _SHOWN = 0.02
 
 
 def text(seen: Seen, findings: Sequence[Finding]) -> str:
-    """Write a diagnosis, in at most 80 columns."""
     width, its = width_up_to(_WIDTH), account(seen)
     large, small = _divided(seen, its, findings)
 
@@ -91,7 +90,6 @@ def _factor(x: float) -> str:
 
 
 def _short(seconds: float) -> str:
-    """Write a short time in its unit."""
     if seconds < 1e-3:
         return f"{number(seconds * 1e6)} µs"
     return f"{number(seconds * 1e3)} ms" if seconds < 1 else f"{number(seconds)} s"
@@ -118,7 +116,6 @@ def _equation(seen: Seen, its: Account) -> str:
 
 
 def _otherwise(seen: Seen, its: Account) -> Iterator[tuple[str, float]]:
-    """Yield what other ways to send take for the same bytes, where that is less."""
     as_is = seen.loop()
     for one in seen.loops:
         if as_is is None or one.changed in ("", loops.BEST, loops.MERGED):
@@ -140,12 +137,10 @@ def _parts(its: Account) -> Iterator[_Part]:
 
 
 def _named(kind: str, where: Sequence[str], before: str = " (", after: str = "") -> str:
-    """Say what a kind is, and where."""
     return KINDS[kind].words + (f"{before}{', '.join(where)}{after}" if where else "")
 
 
 def _told(one: Finding, *, receives: bool) -> list[str]:
-    """Say what a finding is, what to check, and which chapter mends it."""
     chapter = (find_receiver if receives else find_chapter)(str(one.chapter))
     assert chapter is not None
     title = _named(one.kind, one.where, after=")")
@@ -165,7 +160,6 @@ def _said_last(small: Sequence[Finding]) -> str:
 
 
 def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
-    """Yield what is known of packets and calls."""
     packets, calls = seen.packets, seen.calls
     if seen.receiving is not None:
         yield from _fates(seen.receiving)
@@ -179,7 +173,6 @@ def _facts(seen: Seen) -> Iterator[tuple[str, str]]:
 
 
 def _fates(its: Receiving) -> Iterator[tuple[str, str]]:
-    """Yield what was counted of the packets on their way to a receiver."""
     fates, n = its.fates, len(its.sockets)
     room = f", of {bytes_text(its.buffer)}" if its.buffer is not None else ""
     where = f" (port {its.sockets[0].port}{f', {n} of them' * (n > 1)}{room})" if n else ""
@@ -198,7 +191,6 @@ def _fates(its: Receiving) -> Iterator[tuple[str, str]]:
 
 
 def as_object(seen: Seen, findings: Sequence[Finding]) -> dict[str, Any]:
-    """Return all that was seen, and what it means, for JSON."""
     its = account(seen)
     made: dict[str, Any] = msgspec.to_builtins(seen, str_keys=True)
     large, small = _divided(seen, its, findings)

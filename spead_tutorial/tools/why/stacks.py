@@ -64,8 +64,6 @@ _PYTHONS = re.compile(r"/lib/python[\d.]+t?/(?!site-packages|dist-packages)(.*)$
 
 
 class Told(msgspec.Struct, frozen=True):
-    """What a stack was for."""
-
     kind: str
     what: str  # the call, function or line
     call: str = ""  # the system call that it was in, if it was in one
@@ -98,7 +96,6 @@ class Sampled(msgspec.Struct, frozen=True):
 
 @functools.cache
 def _matching(text: str, field: str) -> str | None:
-    """Return the first kind whose pattern is in a text."""
     for kind, pattern in _patterns(field).items():
         if pattern.search(text):
             return kind
@@ -123,7 +120,6 @@ def _is_own(symbol: str, library: str) -> bool:
 
 
 def told(frames: Sequence[Frame]) -> Told:
-    """Say what a stack was for, from its innermost frame to its outermost."""
     call = next((found[1] for symbol, _ in frames if (found := _CALL.match(symbol))), "")
     if not call:  # where the kernel is not seen, what enters it tells
         name, library = next((one for one in frames if _KERNEL not in one[1]), ("", ""))

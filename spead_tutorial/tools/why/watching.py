@@ -120,7 +120,6 @@ class Output:
                 self._last = (self._last + os.read(self._pipe, _PIPE))[-_KEPT:]
 
     def lines(self) -> list[str]:
-        """Return the last lines of what has ended."""
         self._over.set()
         self._reader.join()
         said = self._last.decode(errors="replace").splitlines()
@@ -157,7 +156,6 @@ class Program:
         return self._process is None or self._process.poll() is not None
 
     def start(self, under: Sequence[str] = ()) -> None:
-        """Start it, below another program if one is said; or say in a line why that cannot be."""
         argv, nothing, to = [*under, *self.argv], subprocess.DEVNULL, self.output.to
         env = {**os.environ, **self._more, **instruments.naming()}
         try:
@@ -181,7 +179,6 @@ class Program:
             raise click.ClickException(": ".join(said))
 
     def followed(self, counters: Callable[[], Counters], seconds: float, *more: Any) -> Run:
-        """Look at it for some time, or to its end."""
         run = followed(self.pid, counters, seconds, self.has_ended, *more)
         if self.has_ended():
             self.check_status()
@@ -282,7 +279,6 @@ class Sender(Program):
         return None
 
     def _complain(self, waited: float) -> None:
-        """Say that it sends nothing there, or why it has failed."""
         if self.has_ended():
             self.check_status()
         here, (host, port) = self._spot.text, self._spot.destination
