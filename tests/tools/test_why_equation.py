@@ -58,7 +58,8 @@ def watched(its: Thread, *waits: Waited, looks: int = 200) -> Watched:
 def sampled(*told: tuple[str, int], tid: int = 1, sees: str = "all") -> Sampled:
     """The samples of a thread, by kind; a call is of the kind of the call."""
     made = {"sends": SEND, "looks-up": Told("looks-up", "poll", "poll"),
-            "polls": Told("other-calls", "poll", "poll")}  # fmt: skip
+            "polls": Told("other-calls", "poll", "poll"),
+            "reads a file": Told("logs", "read", "read")}  # fmt: skip
     its = tuple((made.get(kind, Told(kind, f"f{i}")), n) for i, (kind, n) in enumerate(told))
     return Sampled(f"t{tid}", 1, its, sees)
 
@@ -172,6 +173,7 @@ SLEEPER = watched(thread(2, 0.01), Waited("clock_nanosleep", True, 198))
         (Waited("read", False, 160), (), (), "waits-for-input"),
         (Waited("epoll_wait", False, 160), (), (), "event-loop"),
         (Waited("wait4", False, 160), (), (), "starts"),
+        (Waited("read", False, 160), (), (("reads a file", 1),), "waits-for-input"),
         # Stacks in the same call say more, if they say something.
         (Waited("poll", False, 160), (), (("polls", 1),), "event-loop"),
         (Waited("poll", False, 160), (), (("looks-up", 1),), "looks-up"),

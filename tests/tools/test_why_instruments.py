@@ -147,6 +147,7 @@ def test_a_wait_for_a_mutex_is_told_from_other_uses_of_a_futex():
 # ---- What stacks are for ----
 
 KERNEL, LIBC, PYTHON = "[kernel.kallsyms]", "/usr/lib/libc.so.6", "/usr/lib/libpython3.11.so"
+LUA = "/usr/bin/lua5.4"
 MAIN = ("main", "/home/my_sender")
 ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
 
@@ -159,6 +160,10 @@ ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
         # What is printed is written; what is formatted to be printed, too.
         ([("__vfprintf_internal", LIBC), ("printf", LIBC), MAIN], "logs"),
         ([("__x64_sys_write", KERNEL), ("__write", LIBC), MAIN], "logs"),
+        # Of a call that reads, what it converts and allocates is of reading.
+        ([("____strtod_l_internal", LIBC), ("g_read", LUA), ("luaV_execute", LUA)], "logs"),
+        ([("_int_malloc", LIBC), ("malloc", LIBC), ("g_read", LUA), ("luaV_execute", LUA)], "logs"),
+        ([("__x64_sys_read", KERNEL), ("_IO_file_read", LIBC), ("g_read", LUA)], "logs"),
         # What the kernel does to send, it does for packets, but not for those of a resolver.
         ([("udp_sendmsg", KERNEL), ("__x64_sys_sendto", KERNEL), ("sendto", LIBC), MAIN], "sends"),
         ([("udp_sendmsg", KERNEL), ("__x64_sys_sendto", KERNEL), ("getaddrinfo", LIBC), MAIN],

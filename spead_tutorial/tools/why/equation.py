@@ -293,7 +293,7 @@ class _Teller:
             return
         if thread.tracer and kind == ROOM:  # who traces it has stopped it there
             kind = TRACED
-        elif kind != SLEEPS:  # stacks say more of some calls than their names do
+        elif kind not in (SLEEPS, INPUT):  # stacks say more of some calls than their names do
             within = self._its(thread).within(wait.call)
             kind = within if within not in ("", OWN, OTHER, SENDS, READS) else kind
         same = [one for one in self._calls(thread) if one.name == wait.call and not one.sends]
