@@ -8,27 +8,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 from msgspec.structs import replace
 
+from spead_tutorial.tools.why import stacks
 from spead_tutorial.tools.why.facts import Call, Seen, Thread, Waited, Watched
-from spead_tutorial.tools.why.stacks import (
-    CALLS,
-    FUTEX,
-    IDLE,
-    INPUT,
-    KINDS,
-    LOCK,
-    LOOP,
-    MUTEX,
-    OTHER,
-    OWN,
-    READS,
-    ROOM,
-    SENDS,
-    SPINS,
-    TRACED,
-    WAITS,
-    Sampled,
-    Told,
-)
+from spead_tutorial.tools.why.stacks import KINDS, LOCK, OWN, SENDS, Sampled, Told
 
 NO_CORE, SLEEPS, STARTS = "no-core", "sleeps", "starts"
 #: Share of the busiest sender's from which a thread counts as one that sends, and of the looks from
@@ -51,7 +33,7 @@ _POOLED = "Go"
 #: Languages whose memory is a collector's.
 _MANAGED = ("Java", "JavaScript", "Go")
 #: Waits that end when another thread, or another process, has done something.
-_SHARED = (LOCK, INPUT, LOOP, STARTS, READS)
+_SHARED = (LOCK, stacks.INPUT, stacks.LOOP, STARTS, stacks.READS)
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -85,7 +67,7 @@ class Account(msgspec.Struct, frozen=True):
     @property
     def busy_s(self) -> float:
         """What a packet takes where it is there, and others leave the cores alone."""
-        return self.packet_s - self.of(NO_CORE) - self.of(IDLE)
+        return self.packet_s - self.of(NO_CORE) - self.of(stacks.IDLE)
 
     @property
     def kinds(self) -> dict[str, float]:
@@ -101,7 +83,7 @@ def account(seen: Seen) -> Account:
     teller = _Teller(seen)
     renamed = {_FAULT.kind: "garbage"} if seen.language in _MANAGED else {}
     if seen.receiving is not None:
-        renamed[SENDS] = READS  # some code stands for both
+        renamed[SENDS] = stacks.READS  # some code stands for both
     spent = merged(
         Part(renamed.get(one.kind, one.kind), one.what, one.seconds / seen.n_packets)
         for line in teller.lines
@@ -123,7 +105,7 @@ def _without(parts: Sequence[Part], loop_s: float, kind: str) -> tuple[list[Part
         loop_s = min(loop_s, sent)
     left, rest = loop_s, list[Part]()
     for part in sorted(parts, key=lambda part: (part.kind != kind, -part.seconds)):
-        taken = min(left, part.seconds) if part.kind not in (NO_CORE, IDLE) else 0.0
+        taken = min(left, part.seconds) if part.kind not in (NO_CORE, stacks.IDLE) else 0.0
         left -= taken
         rest.append(replace(part, seconds=part.seconds - taken))
     return rest, loop_s - left
@@ -131,11 +113,17 @@ def _without(parts: Sequence[Part], loop_s: float, kind: str) -> tuple[list[Part
 
 def _spinning(parts: list[Part]) -> list[Part]:
     own = sum(part.seconds for part in parts if part.kind == OWN)
-    read = sum(part.seconds for part in parts if part.kind == SPINS)
-    rest = sum(part.seconds for part in parts if part.kind not in (NO_CORE, IDLE))
+    read = sum(part.seconds for part in parts if part.kind == stacks.SPINS)
+    rest = sum(part.seconds for part in parts if part.kind not in (NO_CORE, stacks.IDLE))
     if not read or read < _SPINS * own or read + own < _ALL * rest:
         return parts
-    return [replace(part, kind=SPINS) if part.kind == OWN else part for part in parts]
+    return [replace(part, kind=stacks.SPINS) if part.kind == OWN else part for part in parts]
+
+
+def _joined(sampled: Iterable[Sampled]) -> Sampled:
+    every = list(sampled)
+    sees = min((its.sees for its in every), key=len, default="")
+    return Sampled("", 0, tuple(one for its in every for one in its.told), sees)
 
 
 class _Teller:
@@ -153,7 +141,7 @@ class _Teller:
         self._starts = started > _OFTEN * self._sent  # programs or threads, again and again
         loop = seen.loop()
         self.loop_s = loop.median_s if loop else 0.0  # what it takes to send as the sender does
-        self.main = READS if seen.receiving else SENDS
+        self.main = stacks.READS if seen.receiving else SENDS
         self.lines = self._lines(lasting)
 
     # ---- Which threads send ----
@@ -174,14 +162,16 @@ class _Teller:
 
     def _as_one(self, whole: Watched) -> Watched:
         """Take all threads as one, which runs while any does; programs that end were started."""
-        its, told = whole.thread, Counter[Told]()
-        for sampled in self._sampled.values():
-            is_brief = sampled.pid not in (0, *self._pids)
-            for one, n in sampled.told:
-                is_start = is_brief and one.kind != self.main
-                told[replace(one, kind=STARTS) if is_start else one] += n
-        sees = min((one.sees for one in self._sampled.values()), key=len, default="")
-        self._sampled = {its.tid: Sampled("", 0, tuple(told.items()), sees)}
+        its, pids = whole.thread, (0, *self._pids)
+
+        def started(sampled: Sampled) -> Sampled:
+            told = [
+                (one if one.kind == self.main else replace(one, kind=STARTS), n)
+                for one, n in sampled.told
+            ]
+            return sampled if sampled.pid in pids else replace(sampled, told=tuple(told))
+
+        self._sampled = {its.tid: _joined(map(started, self._sampled.values()))}
         self._called = tuple(replace(one, tid=its.tid) for one in self._called)
         self._watched = {}
         slept = sum(one.seen for one in whole.waits) / (whole.looks or 1)
@@ -218,9 +208,7 @@ class _Teller:
         """Return the samples of a thread: in another run it has another number."""
         if thread.tid in self._sampled:
             return self._sampled[thread.tid]
-        same = [its for its in self._sampled.values() if its.name == thread.name]
-        told = tuple(one for its in same for one in its.told)
-        return Sampled("", 0, told, min((its.sees for its in same), key=len, default=""))
+        return _joined(its for its in self._sampled.values() if its.name == thread.name)
 
     def _calls(self, thread: Thread) -> list[Call]:
         same = [one for one in self._called if one.tid == thread.tid]
@@ -238,7 +226,7 @@ class _Teller:
             # Who is stopped to be looked at is seen in calls too often: as it leaves the kernel.
             seen = sum(share for one, share in told if one.is_in_kernel)
             error = 2 * math.sqrt(kernel * (1 - kernel) * _TICK_S / cpu_s)
-            fits = min(1.0, (kernel + error) / (seen or 1.0))
+            fits = min(1.0, (kernel + error) / seen) if 0 < seen < 1 else 1.0
             grows = (1 - seen * fits) / (1 - seen) if seen < 1 else 1.0
             told = [(one, share * (fits if one.is_in_kernel else grows)) for one, share in told]
             # Page faults are in code that touches memory.
@@ -267,42 +255,47 @@ class _Teller:
         for call in rest:
             yield self._told(call), left * call.count / sum(one.count for one in rest)
         if not rest:
-            yield Told(OTHER, "in the kernel"), left
+            yield Told(stacks.OTHER, "in the kernel"), left
 
     def _told(self, call: Call) -> Told:
-        kind = self.main if call.sends else CALLS.get(call.name, OTHER)
+        kind = self.main if call.sends else stacks.CALLS.get(call.name, stacks.OTHER)
         return Told(kind, call.name, call.name)
 
     # ---- What it waits for ----
 
     def _waited(self, thread: Thread, wait: Waited, seconds: float) -> Iterator[Part]:
         """Divide a wait by what ends it: a time, or what another thread does."""
-        kind = WAITS.get(wait.call, OTHER)
+        kind = stacks.WAITS.get(wait.call, stacks.OTHER)
         wakers = [tid for tid, woken in self._wakes.items() if thread.tid in woken]
-        if wait.call == FUTEX and wakers:  # who never ends its waits is not waited for
+        if wait.call == stacks.FUTEX and wakers:  # who never ends its waits is not waited for
             running, asleep = (
                 {tid: n for tid, n in its.items() if tid in wakers}
                 for its in (wait.running, wait.asleep)
             )
             wait = replace(wait, running=running, asleep=asleep)
-        if wait.call == MUTEX:
+        if wait.call == stacks.MUTEX:
             yield Part(LOCK, wait.call, seconds)
             return
-        if kind == IDLE or (kind in (READS, LOOP) and self.main == READS and not wait.timed):
-            yield Part(IDLE, "", seconds)  # or something has just come
+        if kind == stacks.IDLE or (
+            kind in (stacks.READS, stacks.LOOP) and self.main == stacks.READS and not wait.timed
+        ):
+            yield Part(stacks.IDLE, "", seconds)  # or something has just come
             return
-        if thread.tracer and kind == ROOM:  # who traces it has stopped it there
-            kind = TRACED
-        elif kind not in (SLEEPS, INPUT):  # stacks say more of some calls than their names do
+        if thread.tracer and kind == stacks.ROOM:  # who traces it has stopped it there
+            kind = stacks.TRACED
+        elif kind not in (
+            SLEEPS,
+            stacks.INPUT,
+        ):  # stacks say more of some calls than their names do
             within = self._its(thread).within(wait.call)
-            kind = within if within not in ("", OWN, OTHER, SENDS, READS) else kind
+            kind = within if within not in ("", OWN, stacks.OTHER, SENDS, stacks.READS) else kind
         same = [one for one in self._calls(thread) if one.name == wait.call and not one.sends]
         slept = max((one.timed_out for one in same), default=0.0)
         holder, n = max(wait.running.items(), key=lambda one: one[1], default=(0, 0))
         if kind == LOCK and holder in self._watched:
             # Who waits for a lock may wake up now and then; the one lock of a language is all that
             # a reader waits for in another thread, as it gets its packets from a socket.
-            is_one = self.main == READS and self._seen.language in _ONE_LOCK
+            is_one = self.main == stacks.READS and self._seen.language in _ONE_LOCK
             held = n / wait.seen * (1.0 if is_one else slept)
             yield Part(LOCK, self._watched[holder].thread.name, seconds * held)
             seconds, slept = seconds * (1 - held), max(0.0, slept - held)
@@ -314,13 +307,13 @@ class _Teller:
                 shared = Part(kind, wait.call, ran_s * its / sum(wait.running.values()))
                 yield from self._done_by(tid, shared, thread)
             seconds -= ran_s
-        other = self._sleeper(thread, wait) if kind in (LOCK, INPUT, LOOP) else None
+        other = self._sleeper(thread, wait) if kind in (LOCK, stacks.INPUT, stacks.LOOP) else None
         if other is not None:
             slept_s = seconds * min(1.0, wait.asleep[other.tid] / wait.seen)
             is_input = other.pid != thread.pid and kind != LOCK
-            yield Part(INPUT if is_input else SLEEPS, f"in {other.name}", slept_s)
+            yield Part(stacks.INPUT if is_input else SLEEPS, f"in {other.name}", slept_s)
             seconds -= slept_s
-        is_for_started = self._starts and kind in (LOCK, INPUT)
+        is_for_started = self._starts and kind in (LOCK, stacks.INPUT)
         yield Part(STARTS if is_for_started else kind, wait.call, seconds)
 
     def _done_by(self, tid: int, wait: Part, thread: Thread) -> Iterator[Part]:
@@ -331,8 +324,8 @@ class _Teller:
         other = self._watched[tid].thread
         if self._starts and other.pid not in self._pids:  # a program that ends at once
             yield Part(STARTS, other.name, wait.seconds)
-        elif wait.kind in (INPUT, LOOP) and other.pid != thread.pid:
-            yield Part(INPUT, other.name, wait.seconds)
+        elif wait.kind in (stacks.INPUT, stacks.LOOP) and other.pid != thread.pid:
+            yield Part(stacks.INPUT, other.name, wait.seconds)
         else:
             for does, share in self._running(other):
                 kind = LOCK if does.kind == self.main else does.kind

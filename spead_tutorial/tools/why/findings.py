@@ -9,7 +9,7 @@ import msgspec
 from spead_tutorial.results.units import bytes_text, thousands
 from spead_tutorial.tools.why import loops
 from spead_tutorial.tools.why.equation import NO_CORE, Account, account
-from spead_tutorial.tools.why.facts import Loop, Receiving, Seen
+from spead_tutorial.tools.why.facts import Loop, Seen
 from spead_tutorial.tools.why.stacks import IDLE, KINDS, READS, SENDS, TRACED
 
 #: A gain below this is said last, in a line; and how many times what the best loop takes a packet
@@ -69,17 +69,14 @@ def diagnose(seen: Seen) -> tuple[Finding, ...]:
     elsewhere = (*tracers, *_lost_elsewhere(seen))
     if its.busy_s <= 0:
         return elsewhere
-    found = sorted([*_of_parts(seen, its), *_of_ways(seen, its)], key=_worth)
+    both = (*_of_parts(seen, its), *_of_ways(seen, its))
+    found = sorted(both, key=lambda one: -one.gain.median if one.gain else 0.0)
     own = (one for one in found if one.kind != READS and one.kind not in WAYS)
     slow = [one for one in own if one.gain and one.gain.low > FAST]
     if slow and [one.kind for one in elsewhere] == [_BUFFER]:
         # For who does far more than a bare reader the buffer is not the first matter.
         return (*slow, *elsewhere, *(one for one in found if one not in slow))
     return (*elsewhere, *found)
-
-
-def _worth(one: Finding) -> float:
-    return -one.gain.median if one.gain else 0.0
 
 
 def _lost_elsewhere(seen: Seen) -> tuple[Finding, ...]:
@@ -89,20 +86,14 @@ def _lost_elsewhere(seen: Seen) -> tuple[Finding, ...]:
         return ()
     fates, room = its.fates, its.buffer
     rooms = [bytes_text(room)] if room is not None else []
+    # A bare reader loses in it, too; at the highest rates the usual buffer is short for everybody.
+    is_small = 0 < fates.share < 2 * its.bare_lost
     found = {
         "device": (2 * fates.device > fates.no_room, [thousands(fates.device)]),
         "no-socket": (2 * fates.unclaimed > fates.lost, [thousands(fates.unclaimed)]),
-        _BUFFER: (_is_small(its), rooms),
+        _BUFFER: (is_small and (its.held or 0.0) <= _HELD, rooms),
     }
     return tuple(finding(kind, seen, 0.0, where) for kind, (is_so, where) in found.items() if is_so)
-
-
-def _is_small(its: Receiving) -> bool:
-    """Whether most is lost in a buffer that a bare reader loses in, too.
-
-    At the highest rates the usual buffer is short for everybody.
-    """
-    return 0 < its.fates.share < 2 * its.bare_lost and (its.held or 0.0) <= _HELD
 
 
 def is_fast(seen: Seen, its: Account) -> bool:
