@@ -194,6 +194,12 @@ ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
         ([("do_syscall_64", KERNEL), ("__send", LIBC), ("std::fs::read", MAIN[1])], "sends"),
         ([("JSArray::SetLength", "/usr/bin/node"),
           ("processImmediate node:internal/timers:466:9", "/tmp/perf-2.map")], "event-loop"),
+        # Who called a builtin that has no frame of its own is left out of a stack.
+        ([("Builtins_ArrayPrototypeJoin", "/usr/bin/node"),
+          ("processImmediate node:internal/timers:466:9", "/tmp/perf-2.map")], "computes"),
+        ([("Builtins_RunMicrotasks", "/usr/bin/node"),
+          ("processTicksAndRejections node:internal/process/task_queues:67:35", "/tmp/perf-2.map")],
+         "event-loop"),
         # What it compiled may have the name of what was there before it; a loop has called it.
         ([("Builtins_RegExpMatchFast", "/usr/bin/node"), ("make node:streams", "/tmp/perf-2.map"),
           ("node::UDPWrap::OnRecv", "/usr/bin/node"), ("uv_run", "/usr/bin/node")], "computes"),

@@ -152,7 +152,8 @@ def _kind(frames: Sequence[Frame], call: str) -> str:
         if found is not None and not (is_own and found in (LOOP, READS)):
             return found
         weak = weak or _matching(name, "weak")
-        if _is_own(symbol, library):
+        # What calls a builtin of Node's is left out, where that has no frame of its own.
+        if _is_own(symbol, library) or (frames[0][0] is symbol and symbol.startswith("Builtins_")):
             is_own = True
             if library.endswith(".py"):
                 break
