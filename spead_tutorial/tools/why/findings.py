@@ -126,13 +126,21 @@ def _without(seen: Seen, its: Account, takes_s: float) -> Gain:
     share = min(1.0, takes_s / whole_s)
     error = whole_s * _ERRORS * math.sqrt(max(share * (1 - share), 1 / its.samples) / its.samples)
     least = max(min(as_is.packet_s) if as_is else 0.0, whole_s * 1e-3)
-    rest = max(whole_s - takes_s, least)
-    low = max(1.0, whole_s / (rest + error))
-    high = whole_s / max(least, rest - error - min(rest - least, takes_s))
-    if high > MATTERS:  # the two were measured one after the other, and the loop beside them
-        noise = min(_MOST_NOISE, _NOISE + (as_is.spread if as_is else 0.0))
-        low, high = max(1.0, low * (1 - noise)), high * (1 + noise)
-    return Gain(whole_s / rest, low, max(1.0, high))
+    gone = min(takes_s, whole_s - least)
+    gain = _gain(whole_s, least, gone - error, gone, 2 * gone + error)
+    if gain.high <= MATTERS:
+        return gain
+    # The two were measured one after the other, and the loop beside them.
+    noise = min(_MOST_NOISE, _NOISE + (as_is.spread if as_is else 0.0))
+    return Gain(gain.median, max(1.0, gain.low * (1 - noise)), gain.high * (1 + noise))
+
+
+def _gain(whole_s: float, least_s: float, low: float, median: float, high: float) -> Gain:
+    """Return how many times as fast it is without some seconds, of which some at least stay."""
+    median, low, high = (
+        max(1.0, whole_s / max(least_s, whole_s - gone, 1e-12)) for gone in (median, low, high)
+    )
+    return Gain(median, low, high)
 
 
 # ---- How it sends ----
@@ -165,10 +173,8 @@ def _gain_of(seen: Seen, its: Account, as_is: Loop, other: Loop) -> Gain:
     gathers = a.pieces > b.pieces
     bytes_now, bytes_then = a.packet_bytes * a.packets, b.packet_bytes * b.packets
     fewer = 0.0 if gathers else min(1.0, bytes_now * a.messages / (bytes_then * b.messages))
-    least, most = saved * (1 - spread) + calls_s * gathers, saved * (1 + spread)
     per_packet = min(1.0, a.packet_bytes / b.packet_bytes)
-    then = now_s * scale - most + calls_s * fewer + rest_s * per_packet
-    usual = max(then_s * scale, its.busy_s - saved - calls_s * (1 - fewer))
-    low = max(1.0, its.busy_s / max(1e-12, its.busy_s - least))
-    median = max(low, its.busy_s / max(1e-12, usual))
-    return Gain(median, low, max(median, its.busy_s / max(then_s * scale, then)))
+    low = saved * (1 - spread) + calls_s * gathers
+    median = saved + calls_s * (1 - fewer)
+    high = median + saved * spread + rest_s * (1 - per_packet)
+    return _gain(its.busy_s, then_s * scale, low, median, high)
