@@ -264,13 +264,15 @@ class Sender(Program):
             if under is None:
                 why = ", as there is no strace: apt install strace"
                 break
-            with Program((), subprocess.Popen, {}, "strace") as tracer:
+            with contextlib.ExitStack() as stack:
+                tracer: Program = self
                 if attaches:
+                    tracer = stack.enter_context(Program((), subprocess.Popen, {}, "strace"))
                     tracer.start(under)
                 else:
                     self._sends(seconds, under)
                 self._wait(seconds)
-                (tracer if attaches else self).end()
+                tracer.end()
                 said = [line for line in tracer.output.lines()[:1] if "strace" in line]
             if found := instruments.parse_calls(instruments.strace_lines(its), self.names):
                 return found
