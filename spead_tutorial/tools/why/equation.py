@@ -245,74 +245,72 @@ class _Teller:
         """
         packet_s = thread.cpu_s / self._seen.n_packets * self._seen.per_message
         calls, left = self._calls(thread), share
+
+        def told(call: Call) -> Told:
+            kind = self.main if call.sends else stacks.CALLS.get(call.name, stacks.OTHER)
+            return Told(kind, call.name, call.name)
+
         for call in calls:
             took = call.seconds / (self._sent or 1)
             took = min(took, self.loop_s or took) if call.sends else took
             taken = min(left, took / packet_s if packet_s else 0.0)
             left -= taken
-            yield self._told(call), taken
+            yield told(call), taken
         rest = [call for call in calls if not call.seconds] or [one for one in calls if one.sends]
         for call in rest:
-            yield self._told(call), left * call.count / sum(one.count for one in rest)
+            yield told(call), left * call.count / sum(one.count for one in rest)
         if not rest:
             yield Told(stacks.OTHER, "in the kernel"), left
-
-    def _told(self, call: Call) -> Told:
-        kind = self.main if call.sends else stacks.CALLS.get(call.name, stacks.OTHER)
-        return Told(kind, call.name, call.name)
 
     # ---- What it waits for ----
 
     def _waited(self, thread: Thread, wait: Waited, seconds: float) -> Iterator[Part]:
         """Divide a wait by what ends it: a time, or what another thread does."""
-        kind = stacks.WAITS.get(wait.call, stacks.OTHER)
-        wakers = [tid for tid, woken in self._wakes.items() if thread.tid in woken]
-        if wait.call == stacks.FUTEX and wakers:  # who never ends its waits is not waited for
-            running, asleep = (
-                {tid: n for tid, n in its.items() if tid in wakers}
-                for its in (wait.running, wait.asleep)
-            )
-            wait = replace(wait, running=running, asleep=asleep)
-        if wait.call == stacks.MUTEX:
-            yield Part(LOCK, wait.call, seconds)
-            return
-        if kind == stacks.IDLE or (
-            kind in (stacks.READS, stacks.LOOP) and self.main == stacks.READS and not wait.timed
-        ):
-            yield Part(stacks.IDLE, "", seconds)  # or something has just come
+        kind, receives = stacks.WAITS.get(wait.call, stacks.OTHER), self.main == stacks.READS
+        for_packets = receives and kind in (stacks.READS, stacks.LOOP) and not wait.timed
+        if wait.call == stacks.MUTEX or kind == stacks.IDLE or for_packets:
+            yield Part(LOCK if kind == LOCK else stacks.IDLE, wait.call * (kind == LOCK), seconds)
             return
         if thread.tracer and kind == stacks.ROOM:  # who traces it has stopped it there
             kind = stacks.TRACED
-        elif kind not in (
-            SLEEPS,
-            stacks.INPUT,
-        ):  # stacks say more of some calls than their names do
+        elif kind not in (SLEEPS, stacks.INPUT):  # stacks say more of some calls than names do
             within = self._its(thread).within(wait.call)
             kind = within if within not in ("", OWN, stacks.OTHER, SENDS, stacks.READS) else kind
+        # Who never ends its waits is not waited for, where it is known who does.
+        wakers = [tid for tid, woken in self._wakes.items() if thread.tid in woken]
+        is_any = wait.call != stacks.FUTEX or not wakers
+        running, asleep = (
+            {tid: n for tid, n in its.items() if is_any or tid in wakers}
+            for its in (wait.running, wait.asleep)
+        )
         same = [one for one in self._calls(thread) if one.name == wait.call and not one.sends]
         slept = max((one.timed_out for one in same), default=0.0)
-        holder, n = max(wait.running.items(), key=lambda one: one[1], default=(0, 0))
+        holder, n = max(running.items(), key=lambda one: one[1], default=(0, 0))
         if kind == LOCK and holder in self._watched:
             # Who waits for a lock may wake up now and then; the one lock of a language is all that
             # a reader waits for in another thread, as it gets its packets from a socket.
-            is_one = self.main == stacks.READS and self._seen.language in _ONE_LOCK
+            is_one = receives and self._seen.language in _ONE_LOCK
             held = n / wait.seen * (1.0 if is_one else slept)
             yield Part(LOCK, self._watched[holder].thread.name, seconds * held)
             seconds, slept = seconds * (1 - held), max(0.0, slept - held)
         yield Part(SLEEPS, wait.call, seconds * slept)
         seconds *= 1 - slept
-        if kind in _SHARED and wait.running:
+        if kind in _SHARED and running:
             ran_s = seconds * min(1.0, n / wait.seen)
-            for tid, its in wait.running.items():
-                shared = Part(kind, wait.call, ran_s * its / sum(wait.running.values()))
+            for tid, its in running.items():
+                shared = Part(kind, wait.call, ran_s * its / sum(running.values()))
                 yield from self._done_by(tid, shared, thread)
             seconds -= ran_s
-        other = self._sleeper(thread, wait) if kind in (LOCK, stacks.INPUT, stacks.LOOP) else None
-        if other is not None:
-            slept_s = seconds * min(1.0, wait.asleep[other.tid] / wait.seen)
-            is_input = other.pid != thread.pid and kind != LOCK
-            yield Part(stacks.INPUT if is_input else SLEEPS, f"in {other.name}", slept_s)
-            seconds -= slept_s
+        if kind in (LOCK, stacks.INPUT, stacks.LOOP):
+            # One that sleeps and then wakes this one does so as often as this one waits.
+            for tid in sorted(asleep, key=lambda tid: -asleep[tid]):
+                other = self._watched[tid].thread if tid in self._watched else None
+                if other and 2 * other.voluntary >= thread.voluntary:
+                    slept_s = seconds * min(1.0, asleep[tid] / wait.seen)
+                    is_input = other.pid != thread.pid and kind != LOCK
+                    yield Part(stacks.INPUT if is_input else SLEEPS, f"in {other.name}", slept_s)
+                    seconds -= slept_s
+                    break
         is_for_started = self._starts and kind in (LOCK, stacks.INPUT)
         yield Part(STARTS if is_for_started else kind, wait.call, seconds)
 
@@ -330,11 +328,3 @@ class _Teller:
             for does, share in self._running(other):
                 kind = LOCK if does.kind == self.main else does.kind
                 yield Part(kind, does.what, wait.seconds * share)
-
-    def _sleeper(self, thread: Thread, wait: Waited) -> Thread | None:
-        """Return the thread that sleeps and then wakes this one: as often as this one waits."""
-        for tid in sorted(wait.asleep, key=lambda tid: -wait.asleep[tid]):
-            other = self._watched.get(tid)
-            if other and 2 * other.thread.voluntary >= thread.voluntary:
-                return other.thread
-        return None
