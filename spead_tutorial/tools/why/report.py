@@ -106,32 +106,25 @@ def _equation(seen: Seen, its: Account) -> str:
         )
     each = f" of {round(seen.packets.mean_bytes)} bytes" if seen.packets else ""
     said += f" A packet{each} takes {_short(its.packet_s)} here"
-    if its.loop_s:
+    if its.loop_s and (as_is := seen.loop()):
         said += f"; a bare loop that does the same needs {_short(its.loop_s)}"
-        said += "".join(f", {words} {_short(took)}" for words, took in _otherwise(seen, its))
+        for one in seen.loops:
+            took = one.as_much(as_is.way.packet_bytes)
+            if one.changed not in ("", loops.BEST, loops.MERGED) and took * MATTERS < its.loop_s:
+                said += f", {one.changed} {_short(took)}"
     rest = its.packet_s - its.loop_s
     kinds = sorted(its.kinds.items(), key=lambda item: -item[1])[:3]
     told = [f"{_short(took)} are {KINDS[kind].words}" for kind, took in kinds]
     return f"{said}. Of the other {_short(rest)}, {', '.join(told)}." if told else f"{said}."
 
 
-def _otherwise(seen: Seen, its: Account) -> Iterator[tuple[str, float]]:
-    as_is = seen.loop()
-    for one in seen.loops:
-        if as_is is None or one.changed in ("", loops.BEST, loops.MERGED):
-            continue
-        took = one.as_much(as_is.way.packet_bytes)
-        if took * MATTERS < its.loop_s:
-            yield one.changed, took
-
-
 def _parts(its: Account) -> Iterator[_Part]:
     """Yield what takes the time of a packet, and how much of how much."""
     shown = {kind: took for kind, took in its.kinds.items() if took >= _SHOWN * its.packet_s}
-    rest = its.packet_s - its.loop_s - sum(shown.values())
     rows = {"what the bare loop needs": its.loop_s}
     rows |= {_named(kind, its.where(kind), ": "): took for kind, took in shown.items()}
-    for said, took in (rows | {"the rest": rest}).items():
+    rows["the rest"] = its.packet_s - sum(rows.values())
+    for said, took in rows.items():
         if took > 0:
             yield said, took, its.packet_s
 
