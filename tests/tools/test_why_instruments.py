@@ -194,8 +194,9 @@ ASYNCIO = "/usr/lib/python3.11/asyncio/base_events.py"
         ([("do_syscall_64", KERNEL), ("__send", LIBC), ("std::fs::read", MAIN[1])], "sends"),
         ([("JSArray::SetLength", "/usr/bin/node"),
           ("processImmediate node:internal/timers:466:9", "/tmp/perf-2.map")], "event-loop"),
-        # Who called a builtin that has no frame of its own is left out of a stack.
-        ([("Builtins_ArrayPrototypeJoin", "/usr/bin/node"),
+        # A callback that was compiled into the loop has no frame, but what it calls has.
+        ([("v8::internal::JSArray::ArrayJoinConcatToSequentialString", "/usr/bin/node"),
+          ("Builtins_ArrayPrototypeJoin", "/usr/bin/node"),
           ("processImmediate node:internal/timers:466:9", "/tmp/perf-2.map")], "computes"),
         ([("Builtins_RunMicrotasks", "/usr/bin/node"),
           ("processTicksAndRejections node:internal/process/task_queues:67:35", "/tmp/perf-2.map")],

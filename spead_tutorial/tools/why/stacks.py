@@ -50,10 +50,11 @@ _ENTERS = re.compile(r"^(?:__GI_+)?(?:libc_|__libc_|__)?(\w+?)(?:64)?(?:@.*)?$")
 #: Functions of it that are another call for the kernel.
 _OTHERWISE = {"send": "sendto", "recv": "recvfrom"}
 _KERNEL, _UNKNOWN = "[kernel", "[unknown]"
-#: Interpreters, within which the program's own code is run, and code that is made while it runs.
+#: Interpreters, within which the program's own code is run, and builtins of Node's, which it calls
+#: where it has no frame of its own; and code that is made while it runs.
 _EVALUATES = re.compile(
     r"_PyEval_EvalFrame|^execute_ex|^vm_exec|^rb_vm_exec|^Perl_runops|^luaV_execute|^TEBCresume"
-    r"|^caml_interprete|^Interpreter|^execute_command|^Builtins_Interpreter"
+    r"|^caml_interprete|^Interpreter|^execute_command|^Builtins_(?!CEntry)"
 )
 _MADE = re.compile(r"perf-\d+\.map|^//anon|\[anon|jitted")
 _MARKS = re.compile(r"^(?:LazyCompile|JS|Function|Script|Eval|Builtin|BytecodeHandler):[*^~]?")
@@ -152,8 +153,7 @@ def _kind(frames: Sequence[Frame], call: str) -> str:
         if found is not None and not (is_own and found in (LOOP, READS)):
             return found
         weak = weak or _matching(name, "weak")
-        # What calls a builtin of Node's is left out, where that has no frame of its own.
-        if _is_own(symbol, library) or (frames[0][0] is symbol and symbol.startswith("Builtins_")):
+        if _is_own(symbol, library):
             is_own = True
             if library.endswith(".py"):
                 break
