@@ -37,7 +37,7 @@ _CORES: Mapping[str, Callable[[], tuple[int, ...] | None]] = {
 #: What no two samples of a record share that count: case, round, and whether it is a warm-up.
 Key = tuple[str, int, bool]
 
-_WARM_UP_BYTES = 1 << 30  # at most
+_WARM_UP_BYTES, _WARM_UP_HEAPS = 1 << 30, 1 << 16  # at most
 _TIMEOUT_S = 120.0
 
 
@@ -97,7 +97,9 @@ class Observer:
         """How many heaps a sample sends: what lasts long enough at the rate of one before it."""
         if case.heaps is not None:
             return case.heaps if known is not None else max(1, case.heaps // WARM_UP)
-        n_bytes: float = min(size.most_bytes // WARM_UP, _WARM_UP_BYTES)
+        n_bytes: float = min(
+            size.most_bytes // WARM_UP, _WARM_UP_BYTES, _WARM_UP_HEAPS * case.heap_size
+        )
         if case.program == "tut_2_send":
             return find_chapter(case.program).heaps
         if case.makes_random:
