@@ -568,9 +568,12 @@ SWEEPS = (
     _plain_card(),
     _sweep(  # so small that it is calls, threads and headers that cost, and hardly the bytes
         "small",
-        "what a heap costs: heaps of 256 bytes and 1 KiB",
-        _cross([*_ours(_TEN, _ELEVEN), *_peers(_TEN, _ELEVEN)], heap_size=(256, KIB)),
-        _loops((256, KIB), _TWO),
+        "what a heap costs: heaps of 256 bytes, 1 and 2 KiB",
+        _cross(
+            [*_ours(_TEN, _ELEVEN, _THIRTEEN, _SIXTEEN), *_peers(_TEN, _ELEVEN)],
+            heap_size=(256, KIB, 2 * KIB),
+        ),
+        _loops((256, KIB, 2 * KIB), _TWO, _ONE),
     ),
     _sweep(  # every way of ours to send, beside the peer at its best and bare loops alike
         "targets",
