@@ -104,17 +104,21 @@ def execute(notebook: Any, folder: Path, *, quick: bool) -> None:
     """Run all cells of a notebook in a kernel of its own, which is ended; the outputs are kept."""
     import nbclient
     from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
+    from traitlets.config import Config
 
     client = nbclient.NotebookClient(
         notebook,
         timeout=_CELL_S,
         kernel_name=_KERNEL,
-        extra_arguments=["--log-level=ERROR"],  # it warns of others who could listen on loopback
         record_timing=False,
         resources={"metadata": {"path": str(folder)}},
     )
     try:
         with environment(quick=quick) as env:
+            # A port that is chosen before the kernel takes it can be lost to another program: the
+            # kernel then lives on and never answers. Sockets in a folder are nobody else's.
+            place = {"transport": "ipc", "ip": f"{env['IPYTHONDIR']}/kernel"}
+            client.config = Config(KernelManager=place)
             client.execute(env=env)
     except CellExecutionError as error:
         raise FailedError(f"{error.ename}: {' '.join(error.evalue.split())}") from None

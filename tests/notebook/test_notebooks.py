@@ -175,6 +175,13 @@ def test_all_cells_can_be_run_twice_in_one_kernel(name):
 
 
 @alone
+def test_a_kernel_listens_where_no_other_program_can():
+    notebook = make("import ipykernel, json; json.load(open(ipykernel.get_connection_file()))")
+    notebooks.execute(notebook, FOLDER, quick=True)
+    assert "'transport': 'ipc'" in str(notebook.cells[-1].outputs)
+
+
+@alone
 def test_pages_are_whole_and_lead_to_each_other(tmp_path):
     source = tmp_path / "notebooks"
     source.mkdir()
