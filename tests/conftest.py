@@ -120,13 +120,6 @@ def here(capfd: pytest.CaptureFixture[str]) -> Run:
     return run
 
 
-@pytest.fixture
-def only_kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Let one worker at a time have kernels: two could be told the same free ports."""
-    with locked(tmp_path_factory, "kernels"):
-        yield
-
-
 @pytest.fixture(scope="session")
 def installed(made_once: MadeOnce) -> Path:
     """A folder into which the C library has been installed."""

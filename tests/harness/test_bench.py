@@ -164,8 +164,9 @@ def test_a_sample_lasts_as_long_as_its_warm_up_lets_one_expect():
     assert SENDING.heaps(case, FULL, fast) == (32 << 30) // 8192
     failed = replace(slow, failure="it failed")
     assert SENDING.heaps(case, FULL, failed) == SENDING.heaps(case, FULL, None) > 2
-    large = dataclasses.replace(case, heap_size=1 << 26)
+    large, small = (dataclasses.replace(case, heap_size=size) for size in (1 << 26, 256))
     assert SENDING.heaps(large, TINY, slow) == 2
+    assert SENDING.heaps(small, FULL, None) == 1 << 16  # a GiB of them would take a minute
 
 
 def test_cases_of_a_peer_that_is_not_installed_are_skipped_and_named(monkeypatch, tmp_path):

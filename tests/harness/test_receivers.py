@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bench import receivers, sweeps
+from bench import peers, receivers, sweeps
 from bench.receivers import DELIVERING, RECEIVING, SEARCHING, Receiving
 from spead_tutorial.chapters.catalogue import MEASURED, RECEIVERS
 from spead_tutorial.lab import Lab
@@ -53,6 +53,13 @@ WAYS = [
         )
     ),
 ]
+
+
+@pytest.fixture(autouse=True)
+def built_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have what `make peer` has built here tried, too."""
+    monkeypatch.setattr(peers, "_FROM_SOURCE", peers._MADE)
+    monkeypatch.setattr(receivers, "PEER_PROGRAMS", peers._MADE / "programs")
 
 
 @pytest.fixture(scope="module")

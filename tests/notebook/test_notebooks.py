@@ -22,8 +22,6 @@ FOLDER = ROOT / "notebooks"
 NAMES = names(FOLDER)
 SCRIPT = load("ci_notebooks", ".ci/notebooks.py")
 
-alone = pytest.mark.usefixtures("only_kernels")
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -158,11 +156,17 @@ def test_bytes_of_a_picture_tell_of_nobody():
 # ---- Running ----
 
 
+def test_a_kernel_listens_where_no_other_program_can():
+    notebook = make("import ipykernel, json; json.load(open(ipykernel.get_connection_file()))")
+    notebooks.execute(notebook, FOLDER, quick=True)
+    assert "'transport': 'ipc'" in str(notebook.cells[-1].outputs)
+
+
 @needs_lab
-@alone
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", [START, "04_measure_it"])
-def test_all_cells_can_be_run_twice_in_one_kernel(name):
+def test_all_cells_can_be_run_twice_in_one_kernel(name, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))  # others measure at the same time
     notebook, again = (notebooks.read(FOLDER / f"{name}.md") for _ in range(2))
     for cell in again.cells:
         cell["id"] += "-again"
@@ -174,14 +178,6 @@ def test_all_cells_can_be_run_twice_in_one_kernel(name):
 # ---- As pages ----
 
 
-@alone
-def test_a_kernel_listens_where_no_other_program_can():
-    notebook = make("import ipykernel, json; json.load(open(ipykernel.get_connection_file()))")
-    notebooks.execute(notebook, FOLDER, quick=True)
-    assert "'transport': 'ipc'" in str(notebook.cells[-1].outputs)
-
-
-@alone
 def test_pages_are_whole_and_lead_to_each_other(tmp_path):
     source = tmp_path / "notebooks"
     source.mkdir()

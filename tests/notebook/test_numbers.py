@@ -32,7 +32,6 @@ def test_a_reader_is_invited_to_change_a_number(name):
 
 
 @needs_lab
-@pytest.mark.usefixtures("only_kernels")
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "line", "changed"),

@@ -2,12 +2,13 @@
 """What the README shows works as it stands there."""
 
 import re
+from pathlib import Path
 
-import nbclient
 import nbformat
 import pytest
 from PIL import Image
 
+from spead_tutorial.tools import notebooks
 from support import ROOT
 from support.processes import run_script
 from support.site import extension, typed_rates
@@ -29,7 +30,6 @@ def test_the_python_example_runs(tmp_path):
     assert re.fullmatch(r"\d+ bytes\n", done.stdout)
 
 
-@pytest.mark.usefixtures("only_kernels")
 def test_the_python_example_runs_in_a_notebook_with_the_line_that_is_said(elsewhere):
     (example,) = blocks("python")
     (line,) = re.findall(r"In a notebook[^.`]*, write `([^`]+)`", README.read_text())
@@ -37,7 +37,7 @@ def test_the_python_example_runs_in_a_notebook_with_the_line_that_is_said(elsewh
     assert last == "asyncio.run(main())"
     cell = nbformat.v4.new_code_cell("\n".join([*source, line]))
     notebook = nbformat.v4.new_notebook(cells=[cell])
-    nbclient.NotebookClient(notebook, timeout=60).execute()
+    notebooks.execute(notebook, Path(), quick=True)
     assert re.fullmatch(r"\d+ bytes\n", cell.outputs[0].text)
 
 
