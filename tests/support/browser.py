@@ -13,7 +13,7 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -289,3 +289,10 @@ def violations(
         for rule in response["violations"]
         for node in rule["nodes"]
     ]
+
+
+def functions_of(page: Any, name: str) -> Callable[..., Any]:
+    """Return what calls functions of a script that knows no page: by name, with what it is told."""
+    page.add_script_tag(url=f"{name}.js")
+    script = f"([name, given]) => {name.title()}[name](...given)"
+    return lambda function, *given: page.evaluate(script, [function, given])

@@ -216,11 +216,15 @@ def followed(
     sums = {name: sum(getattr(one, name) for one in done.values()) for name in _COUNTED}
     everything = replace(next(iter(done.values())), **sums)
     header = counted.link_header + IP_UDP_HEADERS
-    payload = max(1, counted.bytes - header * counted.packets)
-    lines = tuple(Watched(one, *waited.get(tid, ())) for tid, one in done.items())
-    whole = Watched(everything, *waited.get(_ALL, ()))
-    run_s, crowded = max(scans[-1][0] - scans[0][0], 1e-6), n_crowded / len(looks)
-    return Run(run_s, counted.packets, payload, len(looks), crowded, lines, whole)
+    return Run(
+        seconds=max(scans[-1][0] - scans[0][0], 1e-6),
+        messages=counted.packets,
+        payload_bytes=max(1, counted.bytes - header * counted.packets),
+        looks=len(looks),
+        crowded=n_crowded / len(looks),
+        threads=tuple(Watched(one, *waited.get(tid, ())) for tid, one in done.items()),
+        whole=Watched(everything, *waited.get(_ALL, ())),
+    )
 
 
 def _waited(looks: Sequence[Doing]) -> dict[int, tuple[int, tuple[Waited, ...]]]:

@@ -56,8 +56,13 @@ class Capture(PacketRing):
             sizes[merged or size] += n_bytes if merged else size
         if not packets or not payload:
             return None
-        most = max(sizes, key=sizes.__getitem__)
-        return Packets(messages, packets, payload, fragments, most)
+        return Packets(
+            messages=messages,
+            packets=packets,
+            payload_bytes=payload,
+            fragments=fragments,
+            packet_bytes=max(sizes, key=sizes.__getitem__),
+        )
 
 
 def _datagram(head: bytes) -> tuple[int, bool, bool] | None:

@@ -87,9 +87,18 @@ def watch(
     receiving = Receiving(fates, size, 0.0, found.held or None, its)
     lost = _lost_by_bare(spot, fates.rate, words, receiving.buffer)
     return Seen(
-        name, language, spot.text, spot.mtu, run, None, traced, loops, sampled, fault_s(),
-        replace(receiving, bare_lost=lost), (*[_NO_READS] * (traced is None), *unseen),
-    )  # fmt: skip
+        program=name,
+        language=language,
+        place=spot.text,
+        mtu=spot.mtu,
+        run=run,
+        calls=traced,
+        loops=loops,
+        sampled=sampled,
+        fault_s=fault_s(),
+        receiving=replace(receiving, bare_lost=lost),
+        unseen=(*[_NO_READS] * (traced is None), *unseen),
+    )
 
 
 class Receiver(Program):
@@ -144,9 +153,14 @@ def _fates(before: Any, after: Any, done: Done, *, merges: bool) -> Fates:
     sent_s = max(int(done.said.get("sending_ns", report.elapsed_ns)), 1) / 1e9
     per_message = report.packets / max(report.messages or report.packets, 1) if merges else 1.0
     return Fates(
-        report.spead_bytes / sent_s, report.packets, device.tx_dropped + far.rx_dropped,
-        arrived.packets, arrived.unclaimed, arrived.no_room, per_message,
-    )  # fmt: skip
+        rate=report.spead_bytes / sent_s,
+        packets=report.packets,
+        device=device.tx_dropped + far.rx_dropped,
+        arrived=arrived.packets,
+        unclaimed=arrived.unclaimed,
+        no_room=arrived.no_room,
+        per_message=per_message,
+    )
 
 
 # ---- Which rate it takes ----

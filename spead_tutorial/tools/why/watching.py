@@ -75,9 +75,18 @@ def watch(argv: Sequence[str], spot: Spot, seconds: float, say: Callable[[str], 
         except (LabError, ProgramError) as error:
             unseen.append(f"There is no bare loop beside it: {error}.")
     return Seen(
-        program.name, language, spot.text, spot.mtu, run, packets, calls, looped, sampled,
-        fault_s(), unseen=tuple(unseen),
-    )  # fmt: skip
+        program=program.name,
+        language=language,
+        place=spot.text,
+        mtu=spot.mtu,
+        run=run,
+        packets=packets,
+        calls=calls,
+        loops=looped,
+        sampled=sampled,
+        fault_s=fault_s(),
+        unseen=tuple(unseen),
+    )
 
 
 def fault_s() -> float:

@@ -9,15 +9,13 @@ import pytest
 from spead_tutorial import ThreadPool
 from spead_tutorial.measure.verify import make_group
 from spead_tutorial.send import GroupMode, HeapReference, PacketGenerator, StreamConfig, UdpStream
+from support.browser import functions_of
 from support.sockets import messages, udp_socket
 
 
 @pytest.fixture
 def packets(page):
-    """The functions of packets.js, which knows no page: by name, with what they are told."""
-    page.add_script_tag(url="packets.js")
-    script = "([name, given]) => Packets[name](...given)"
-    return lambda name, *arguments: page.evaluate(script, [name, arguments])
+    return functions_of(page, "packets")
 
 
 def chapters_heap(size):

@@ -12,6 +12,7 @@ import pytest
 from spead_tutorial.measure.records import read
 from spead_tutorial.results.plots.timeline import timelines, title
 from support import ROOT
+from support.browser import functions_of
 
 PAGE = "tutorial/5-send-while-preparing.html"
 
@@ -24,10 +25,7 @@ def two_threads(page):
 
 @pytest.fixture
 def model(page):
-    """Functions of the model, which knows no page: by name, with what they are told."""
-    page.add_script_tag(url="pipeline.js")
-    script = "([name, given]) => Pipeline[name](...given)"
-    return lambda name, *arguments: page.evaluate(script, [name, arguments])
+    return functions_of(page, "pipeline")
 
 
 def test_in_turns_a_heap_takes_the_sum_and_overlapped_the_longer_time(model):
