@@ -4,11 +4,12 @@
 import os
 import subprocess
 import textwrap
+import tomllib
 from pathlib import Path
 
 import pytest
 
-from spead_tutorial.tools.why import instruments, stacks
+from spead_tutorial.tools.why import instruments, looks, stacks
 from spead_tutorial.tools.why.instruments import parse_calls
 from spead_tutorial.tools.why.looks import Blocked, doing, together
 from spead_tutorial.tools.why.stacks import Told, of_perf, of_py_spy, told
@@ -122,6 +123,19 @@ def test_who_wakes_whom_is_told_by_the_address_that_is_waited_at():
 def test_the_kernel_says_what_a_thread_waits_in_and_if_a_time_ends_it(call, arguments, timed):
     assert doing(f"7 {arguments} 0x7ffc 0x7f01", {7: call}) == Blocked(call, timed)
     assert doing("running") is None
+
+
+def test_every_call_that_is_waited_in_has_its_number():
+    """Some have another name in stacks, or are no calls of newer machines."""
+    known = {
+        machine: {one.partition("=")[0] for one in numbers.split()}
+        for machine, numbers in tomllib.loads(looks._FILE.read_text()).items()
+    }
+    of_stacks = {"mutex", "futex_wait", "packets", "fstatat"}
+    older = """access chmod chown creat epoll_wait getdents link lstat mkdir open pause poll
+        readlink rename rmdir select stat symlink unlink vfork"""
+    assert set(stacks.WAITS) - known["x86_64"] == of_stacks
+    assert set(stacks.WAITS) - known["aarch64"] == of_stacks | set(older.split())
 
 
 def test_of_threads_that_stand_in_for_each_other_one_that_writes_tells_what_goes_on():
