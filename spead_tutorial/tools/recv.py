@@ -29,6 +29,7 @@ from spead_tutorial.tools.recv_items import Items
 _WINDOW_S = 1.0
 _LOOK_S = 0.1  # the longest wait before the time is looked at
 _RING_HEAPS = 64
+DESCRIBED = 512  # lines about descriptors: as many as a stream may have items
 _MOST_WARNINGS, _LONGEST_WARNING = 100, 300
 _SHORTEST_S = 1.0  # from which on there is an average
 #: What the account advises, in the words of the command.
@@ -121,6 +122,7 @@ class HeapWatcher:
         self._screen = screen
         self._values = values
         self._pace = Pace()
+        self._n_described = 0
         self._n = 0
         self._before = stream.stats
         self._window_s = time.monotonic()
@@ -134,6 +136,13 @@ class HeapWatcher:
 
     def run(self, heaps: int | None = None, silence_s: float | None = None) -> str:
         """Take heaps until the stream ends, or some have come, or silence; return which."""
+        try:
+            return self._run(heaps, silence_s)
+        finally:
+            if (more := self._n_described - DESCRIBED) > 0:
+                self._screen.line(f"… and {more} more line{'s' * (more > 1)} about descriptors")
+
+    def _run(self, heaps: int | None, silence_s: float | None) -> str:
         look_s = _LOOK_S if silence_s is None else min(_LOOK_S, silence_s)
         ready = select.poll()
         ready.register(self._stream.fd, select.POLLIN)
@@ -170,9 +179,12 @@ class HeapWatcher:
         is_shown = self._pace.shows()
         if not self._values:
             return
-        lines = self.items.read_descriptors(heap)
+        for line in self.items.read_descriptors(heap):
+            self._n_described += 1
+            if self._n_described <= DESCRIBED:
+                self._screen.line(line)
         if is_shown:
-            lines += self.items.lines(heap)
+            lines = self.items.lines(heap)
             self._pace.has_shown(len(lines))
             for line in lines:
                 self._screen.line(line)

@@ -8,13 +8,13 @@ letters to a terminal.
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from spead_tutorial import STREAM_CTRL_ID, Descriptor, ItemGroup
+from spead_tutorial import STREAM_CTRL_ID, Descriptor, Flavour, ItemGroup, RawDescriptor
 from spead_tutorial._shown import shown
 from spead_tutorial.recv import HeapBase, IncompleteHeap, RawItem
 
@@ -26,37 +26,67 @@ _MOST_DECIMAL_BITS = 64
 _KINDS_WITH_ORDER = "iufb"
 
 
+@dataclass(frozen=True, slots=True)
+class _Described:
+    """A descriptor of a heap, for a group to be updated with."""
+
+    flavour: Flavour
+    descriptor: RawDescriptor
+
+    def get_descriptors(self) -> Sequence[RawDescriptor]:
+        return [self.descriptor]
+
+    def get_items(self) -> Sequence[RawItem]:
+        return []
+
+
 @dataclass(slots=True)
 class Items:
     """The items of a stream, as its descriptors have them so far."""
 
     _group: ItemGroup = field(default_factory=ItemGroup)
     heaps_without_descriptors: int = 0  # heaps with a value that nothing has described
+    _left_out: int = 0  # of the last heap's descriptors, which has been said
 
     def read_descriptors(self, heap: HeapBase) -> list[str]:
-        """Take descriptors of a heap as a group does, and return a line for each that is new."""
+        """Take the descriptors of a heap, and return a line for each that is new."""
         if isinstance(heap, IncompleteHeap):
             return []
-        lines = self._update(heap) if heap.get_descriptors() else []
+        lines = self._describe(heap.flavour, heap.get_descriptors())
         if any(raw.id not in self._group for raw in _values(heap)):
             self.heaps_without_descriptors += 1
         return lines
 
-    def _update(self, heap: HeapBase) -> list[str]:
-        before = {item.id: item for item in self._group.values()}
-        describing: Any = SimpleNamespace(
-            flavour=heap.flavour, get_descriptors=heap.get_descriptors, get_items=list
-        )
-        try:
-            self._group.update(describing)
-        except ValueError as error:
-            return [f"descriptors that cannot be read: {plain(str(error), 200)}"]
-        new = [item for item in self._group.values() if before.get(item.id) is not item]
-        lines = [
-            described("changed:" if one.id in before else "described:", one)
-            for one in new[:_MOST_LINES]
-        ]
-        return [*lines, *[f"… and {len(new) - _MOST_LINES} more"] * (len(new) > _MOST_LINES)]
+    def _describe(self, flavour: Flavour, descriptors: Sequence[RawDescriptor]) -> list[str]:
+        before = {item.id: item for item in self._group.values()} if descriptors else {}
+        names = {item.name for item in before.values()}
+        before_left_out = self._left_out
+        lines = self._update(flavour, descriptors) if descriptors else []
+        for raw in descriptors:
+            if raw.id not in self._group or self._group[raw.id] is before.get(raw.id):
+                continue
+            item = self._group[raw.id]
+            is_known = raw.id in before or item.name in names
+            lines.append(described("changed:" if is_known else "described:", item))
+            before[raw.id] = item  # said once
+        more = len(lines) - _MOST_LINES
+        lines[_MOST_LINES:] = [f"… and {more} more"] if more > 0 else []
+        if self._left_out not in (0, before_left_out):
+            lines.append(f"… and {self._left_out} more, left out: the warnings say why")
+        return lines
+
+    def _update(self, flavour: Flavour, descriptors: Sequence[RawDescriptor]) -> list[str]:
+        """Take in each that can be read, and return lines for the others."""
+        lines, self._left_out = [], 0
+        for raw in descriptors:
+            try:
+                self._group.update(_Described(flavour, raw))
+            except ValueError as error:
+                why = plain(str(error), 200)
+                lines.append(f"a descriptor that cannot be read, of {raw.id:#x}: {why}")
+            else:
+                self._left_out += self._group.left_out
+        return lines
 
     def lines(self, heap: HeapBase) -> list[str]:
         """Return what a heap brings, in lines; its descriptors have been taken."""

@@ -148,20 +148,29 @@ def test_heaps_that_come_fast_or_are_only_counted_are_a_line_for_each_window(
     out = said(flat(whole(25)), *options)
     assert "heaps/s, 25 heaps in all; nothing missing" in out
     assert "heap 1" not in out
-    assert "described" not in out
+    assert ("described" in out) is (options == ())
     assert WHOLE.search(out)
 
 
-def test_descriptors_that_go_on_changing_are_shown_as_seldom_as_heaps(said, monkeypatch):
-    monkeypatch.setattr(command, "_WINDOW_S", 3600.0)
+def described_anew(n: int) -> list[list[bytes]]:
+    """Packets of heaps each of which describes an item in another way."""
     heaps = []
-    for i in range(50):
+    for i in range(n):
         made = send.ItemGroup()
         made.add_item(0x3300, "samples", f"{i}", (1,), np.int8, value=np.zeros(1, np.int8))
         heaps.append(made.get_heap("all", "none"))
-    out = said(flat(packets(*heaps, group().get_end())))
-    about = re.findall("(?m)^(described|changed): ", out)
-    assert about == ["described", *["changed"] * (command.Pace.FEW - 1)]
+    return packets(*heaps, group().get_end())
+
+
+def test_of_descriptors_that_go_on_changing_some_are_shown_and_how_many_more_there_were(
+    said, monkeypatch
+):
+    monkeypatch.setattr(command, "_WINDOW_S", 3600.0)
+    monkeypatch.setattr(command, "DESCRIBED", 20)
+    out = said(flat(described_anew(200)))
+    about = [line for line in out.splitlines() if re.match("(described|changed): ", line)]
+    assert len(about) == 20
+    assert "\n… and 180 more lines about descriptors\n" in out
 
 
 def test_heaps_of_very_many_values_come_fast_too(said, monkeypatch):
@@ -190,22 +199,21 @@ def test_warnings_are_each_said_once_and_at_last_how_many_more_there_were(monkey
 
 def test_what_cannot_be_read_or_written_of_a_strangers_items_ends_nothing(said):
     header = "{'descr': '%s', 'fortran_order': False, 'shape': %s}"
-    # NumPy divides by zero for it.
-    zero = st.RawDescriptor(0x1000, b"x", b"", (header % ("M8[D/0]", "()")).encode(), [], [])
     raws = [
+        # NumPy divides by zero for it.
+        st.RawDescriptor(0x1000, b"x", b"", (header % ("M8[D/0]", "()")).encode(), [], []),
         st.RawDescriptor(0x1001, b"wide", b"", b"", [("u", 16000)], []),
         st.RawDescriptor(0x1002, b"text", b"", (header % ("<U1", "(1,)")).encode(), [], []),
     ]
-    refused, heap, data = send.Heap(), send.Heap(), b"\xab" * 2000
-    refused.add_descriptor(SimpleNamespace(to_raw=lambda flavour: zero))
+    heap, data = send.Heap(), b"\xab" * 2000
     for raw in raws:
         heap.add_descriptor(SimpleNamespace(to_raw=lambda flavour, raw=raw: raw))
         heap.add_item(st.Item(raw.id, "x", "", (len(data),), np.uint8, value=list(data)))
-    out = said(flat(packets(refused, heap, group().get_heap("all", "all"), group().get_end())))
-    assert "descriptors that cannot be read: NumPy header" in out
+    out = said(flat(packets(heap, group().get_heap("all", "all"), group().get_end())))
+    assert "a descriptor that cannot be read, of 0x1000: NumPy header" in out
     assert "described: 0x1001 wide, uint16000\n" in out
     assert re.search(r"\n    wide  0x(ab){28}a…\n    text  cannot be shown: ", out)
-    assert "heap 3: 2 items" in out
+    assert "heap 2: 2 items" in out
     assert WHOLE.search(out)
 
 

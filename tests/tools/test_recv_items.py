@@ -149,14 +149,28 @@ def test_of_what_strangers_describe_and_send_only_so_much_is_shown_and_it_says_o
     assert [row["name"] for row in taken.as_rows()] == ["samples", "timestamp"]
 
 
-def test_a_heap_with_a_descriptor_that_is_wrong_is_read_as_by_a_group():
+def test_what_there_is_no_room_for_is_said_once():
+    taken = Items(st.ItemGroup(max_memory=3000))
+    (heap,) = arrived(group().get_heap("all", "all"))
+    assert taken.read_descriptors(heap) == [
+        "described: 0x3300 samples, int8[6]",
+        "… and 1 more, left out: the warnings say why",
+    ]
+    assert taken.read_descriptors(heap) == []
+    (changed,) = arrived(group(np.int16).get_heap("all", "all"))
+    assert taken.read_descriptors(changed) == ["changed: 0x3300 samples, int16[6]"]
+
+
+def test_a_descriptor_that_is_wrong_spoils_no_other():
     wrong = ref_encode.Descriptor(0x1000, b"wrong", b"", b"", (("q", 8),), ())
     right = ref_encode.Descriptor(0x1001, b"right", b"", b"", (("u", 8),), ())
+    long = ref_encode.Descriptor(0x1002, b"long", b"", b"", (("u", 8),), (1,) * 33)
     taken = Items()
     with st.ThreadPool() as pool, recv.Stream(pool) as stream:
-        heaps = enumerate(([wrong, right], [right]), 1)
-        packets = [one for cnt, its in heaps for one in ref_encode.encode_heap(its, cnt, 1472)]
-        stream.add_buffer_reader(b"".join(packets))
-        (said,) = taken.read_descriptors(stream.get())
-        assert said.startswith("descriptors that cannot be read: item 'wrong' (0x1000): ")
-        assert taken.read_descriptors(stream.get()) == ["described: 0x1001 right, uint8"]
+        stream.add_buffer_reader(b"".join(ref_encode.encode_heap([wrong, right, long], 1, 1472)))
+        found = taken.read_descriptors(stream.get())
+    assert found[0].startswith("a descriptor that cannot be read, of 0x1000: ")
+    assert found[1:] == [
+        "described: 0x1001 right, uint8",
+        "… and 1 more, left out: the warnings say why",
+    ]
