@@ -87,8 +87,8 @@ peer: setup ## build spead2 from its source, to be measured beside the one that 
 bench: setup ## measure all sweeps on this machine, and draw them: more than an hour; Ctrl-C and make bench go on
 	$(BIN)/python -m bench run --full --plot
 
-bench-quick: setup ## measure chapter 10 beside spead2 and bare system calls, and draw it: minutes
-	$(BIN)/python -m bench run tut-10 --quick --plot
+bench-quick: setup ## measure chapters 8 to 16 beside spead2 and bare system calls, and draw them: minutes
+	$(BIN)/python -m bench run heap-sizes --quick --plot
 
 ASAN := -Db_sanitize=address,undefined -Db_lundef=false # by its name, for it has a comma
 

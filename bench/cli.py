@@ -36,7 +36,7 @@ _FOLDER = click.Path(file_okay=False, path_type=Path)
 def cli() -> None:
     """Measure the chapters honestly, beside a peer and bare system calls.
 
-    Example: python -m bench run tut-10 --quick
+    Example: python -m bench run heap-sizes --quick
     """
 
 
@@ -80,8 +80,8 @@ def run(
     the same command goes on with it.
 
     \b
-    Example: python -m bench run tut-10 --quick --plot
-    Example: python -m bench run tut-10 --rounds 18
+    Example: python -m bench run heap-sizes --quick --plot
+    Example: python -m bench run heap-sizes --rounds 18
     """
     installations = dict(_installation(text) for text in others)
     outcomes = set()
@@ -199,7 +199,7 @@ def status(records: tuple[Path, ...]) -> int:
     Without any, it takes those of results/bench. The exit status is 1 where a case failed or
     a sample is missing, 3 where cases were skipped.
 
-    Example: python -m bench status bench/results/tut-10.jsonl
+    Example: python -m bench status bench/results/heap-sizes.jsonl
     """
     paths = records or tuple(sorted(RESULTS.glob("*.jsonl")))
     if not paths:

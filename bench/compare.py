@@ -159,7 +159,7 @@ def command(record: Path, before: str, after: str, threshold: float) -> int:
     compared. The exit status is 1 where something is slower, or failed.
 
     \b
-    Example: python -m bench compare bench/results/tut-10.jsonl --before spead2 --after ours
+    Example: python -m bench compare bench/results/heap-sizes.jsonl --before spead2 --after ours
     Example: python -m bench compare new.jsonl --before old --after ours --threshold 0.1
     """
     verdicts = compare(settled(read(record)), before, after, threshold)

@@ -119,11 +119,6 @@ def _built(*programs: str) -> list[_Program]:
     ]
 
 
-def _peers(*programs: str) -> list[_Program]:
-    """Return the peer's programs: with the package that pip installs, and built here."""
-    return [*((PEER, "python", name) for name in programs), *_built(*programs)]
-
-
 def _loops(
     heap_sizes: Iterable[int], *variants: str, streams: Iterable[int | None] = (None,)
 ) -> list[Case]:
@@ -133,21 +128,27 @@ def _loops(
 
 
 _TWO, _ONE = "two threads", "one thread"
-_HEAP_SIZES = (8 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
-_QUICK = _heaps_of(8 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB)
+#: With the small ones it is calls, threads and headers that cost, with large ones the bytes.
+_HEAP_SIZES = (
+    *(256, KIB, 2 * KIB, 8 * KIB, 16 * KIB, 64 * KIB, 256 * KIB),
+    *(MIB, 16 * MIB, 64 * MIB),
+)
 _MTU_PAYLOAD = 9216 - 28
 _EIGHT, _TEN, _ELEVEN, _THIRTEEN, _FOURTEEN, _FIFTEEN, _SIXTEEN = (
     find_chapter(number).name for number in ("8", "10", "11", "13", "14", "15", "16")
 )
 
+#: The peer as pip installs it.
+_WHEEL: _Program = (PEER, "python", _TEN)
 _MORE, _BEFORE_EIGHT = "tut_10_send_more_heaps", "tut_8_send_heap_size"
 #: Packets that share messages, a batch that the caches hold, and one that they do not.
 _CEILING_SIZES = (8 * KIB, MIB, 16 * MIB)
+#: From heaps that memory costs little to those that it costs most.
+_MEMORY_SIZES = (8 * KIB, 64 * KIB, MIB, 4 * MIB, 16 * MIB, 64 * MIB)
 _RECORDING_SIZES = (64 * KIB, MIB, 16 * MIB)
 _STREAMS_SIZES = (8 * KIB, 64 * KIB, MIB)
 #: What a bare loop does with the bytes.
 _WAYS = ("", "zero-copy", "zero-copy, huge pages")
-_IN_CPP = baselines.ladder(languages=("c", "cpp"))
 
 # ---- Sweeps of senders ----
 
@@ -212,21 +213,28 @@ _CAUSES = {
 _HALF_OF_16_KIB = (16 * KIB + 56 + 40) // 2
 
 
-def _batches() -> Sweep:
-    """Chapter 11; and once more with packets that are equal where heaps have two of them."""
-    programs = [*_ours(_TEN, "tut_11_send_list_of_heaps", _ELEVEN), *_peers(_TEN, _ELEVEN)]
+def _heap_sizes() -> Sweep:
+    """Every chapter from 8 on that sends, and their steps, beside the peer and bare loops.
+
+    Chapter 11 once more with packets that are equal where heaps have two of them.
+    """
+    one = (_EIGHT, _MORE, _TEN, "tut_11_send_list_of_heaps", _ELEVEN)
     return _sweep(
-        "tut-11",
-        "batches of heaps: a list, then a HeapReferenceList",
-        _cross(programs, heap_size=_HEAP_SIZES),
+        "heap-sizes",
+        "the chapters from 8 on with heaps of all sizes, beside spead2 and bare loops",
+        _cross(_ours(*one, "tut_13_send_no_thread", _THIRTEEN, _SIXTEEN), heap_size=_HEAP_SIZES),
+        _cross([_WHEEL, *_built(_EIGHT, _TEN, _ELEVEN)], heap_size=_HEAP_SIZES),
         _loops(_HEAP_SIZES, _TWO, _ONE),
+        _cross([*_ours(_FOURTEEN), *_built(_FOURTEEN)], heap_size=_HEAP_SIZES, streams=[2]),
+        _loops(_HEAP_SIZES, _ONE, streams=[2]),
         _cross(
             _ours(_ELEVEN),
             heap_size=(16 * KIB, 64 * KIB),
             packet_size=[_HALF_OF_16_KIB],
             variant=["equal packets"],
         ),
-        quick=lambda case: _QUICK(case) and case.packet_size != _HALF_OF_16_KIB,
+        quick=_heaps_of(8 * KIB, MIB, 16 * MIB),
+        chapters=("10", "11", "13"),
     )
 
 
@@ -514,7 +522,7 @@ SWEEPS = (
     _sweep(
         "tut-8",
         "reusing memory: rates and page faults",
-        _cross(_ours(_BEFORE_EIGHT, _EIGHT), heap_size=_HEAP_SIZES),
+        _cross(_ours(_BEFORE_EIGHT, _EIGHT), heap_size=_MEMORY_SIZES),
         *(
             _cross(
                 _ours(_BEFORE_EIGHT),
@@ -524,16 +532,9 @@ SWEEPS = (
             )
             for variant, environment in _CAUSES.items()
         ),
-        quick=_QUICK,
+        quick=_heaps_of(8 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB),
     ),
-    _sweep(
-        "tut-10",
-        "a deeper queue, then reusing heaps",
-        _cross([*_ours(_EIGHT, _MORE, _TEN), *_peers(_EIGHT, _TEN)], heap_size=_HEAP_SIZES),
-        _loops(_HEAP_SIZES, _TWO, _ONE),
-        quick=_QUICK,
-    ),
-    _batches(),
+    _heap_sizes(),
     _sweep(  # what the same cores do with two threads; bare loops likewise
         "tut-14",
         "a stream for each core, one sequence of heaps",
@@ -566,29 +567,6 @@ SWEEPS = (
         quick=_heaps_of(8 * KIB, 16 * KIB, 64 * KIB),
     ),
     _plain_card(),
-    _sweep(  # so small that it is calls, threads and headers that cost, and hardly the bytes
-        "small",
-        "what a heap costs: heaps of 256 bytes, 1 and 2 KiB",
-        _cross(
-            [*_ours(_TEN, _ELEVEN, _THIRTEEN, _SIXTEEN), *_peers(_TEN, _ELEVEN)],
-            heap_size=(256, KIB, 2 * KIB),
-        ),
-        _loops((256, KIB, 2 * KIB), _TWO, _ONE),
-    ),
-    _sweep(  # every way of ours to send, beside the peer at its best and bare loops alike
-        "targets",
-        "all chapters from 8 on, beside spead2 in both languages and the bare loops",
-        _cross(
-            _ours(_EIGHT, _TEN, "tut_13_send_no_thread", _ELEVEN, _THIRTEEN, _SIXTEEN),
-            heap_size=_HEAP_SIZES,
-        ),
-        _cross(_built(_EIGHT, _TEN, _ELEVEN), heap_size=_HEAP_SIZES),
-        _loops(_HEAP_SIZES, _TWO, _ONE),
-        _cross([*_ours(_FOURTEEN), *_built(_FOURTEEN)], heap_size=_HEAP_SIZES, streams=[2]),
-        _loops(_HEAP_SIZES, _ONE, streams=[2]),
-        quick=_QUICK,
-        chapters=("13",),
-    ),
     # Who sends, whether samples are written before, and what is read in place. Two threads are
     # there to fill and to send; without a fill, one of them has nothing to do.
     _sweep(
@@ -601,39 +579,20 @@ SWEEPS = (
             streams=(None, 2),
         ),
     ),
-    _sweep(  # for as long as samples last, for a quarter of that, and eight times
-        "length",
-        "what is gained by longer samples",
-        (
-            Case(OURS, language, program, size, variant=f"{gib} GiB", heaps=gib * GIB // size)
-            for size in (8 * KIB, MIB)
-            for language, program in (("python", _TEN), ("c", _TEN), ("c", _THIRTEEN))
-            for gib in (1, 4, 32)
-        ),
-    ),
     _receiving(),
     _unthreaded(),
     _sweep(
         "tut-12",
         "heaps received one by one, and in chunks",
         _cross(
-            [*_ours(*ALONE), *((PEER_FROM_SOURCE, "python", name) for name in ALONE)],
+            [
+                *_ours(*ALONE),
+                *((PEER_FROM_SOURCE, language, who) for who in ALONE for language in MEASURED),
+            ],
             heap_size=(KIB, 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB),
             variant=[TURNS],
         ),
         quick=_heaps_of(KIB, 16 * KIB, 256 * KIB),
-        observer=RECEIVING,
-    ),
-    _sweep(  # as many bytes in small heaps and in very large ones: how many come whole
-        "receive-paced",
-        "heaps of 1 MiB and of 64 MiB, at rates",
-        (
-            Case(*who, size, variant=f"{rate} GB/s", heaps=20 * 64 * MIB // size)
-            for rate in (1, 2, 3, 4)
-            for size in (MIB, 64 * MIB)
-            for who in _RECEIVING
-            if who[0] in (OURS, PEER_FROM_SOURCE)
-        ),
         observer=RECEIVING,
     ),
     _lossless(),
@@ -726,16 +685,7 @@ SWEEPS = (
         _cross([(OURS, "c", _TEN), *_ours(_ELEVEN)], heap_size=[8 * KIB]),
         observer=FLAT_MEMORY,
     ),
-    _sweep(  # every chapter as in the ladder, and two of them at all sizes
-        "cpp",
-        "every chapter in C++ beside C",
-        _IN_CPP,
-        _cross(
-            [(OURS, one, program) for program in (_TEN, _THIRTEEN) for one in ("c", "cpp")],
-            heap_size=_HEAP_SIZES,
-        ),
-        quick=_IN_CPP.__contains__,
-    ),
+    _sweep("cpp", "every chapter in C++ beside C", baselines.ladder(languages=("c", "cpp"))),
 )
 
 

@@ -7,7 +7,7 @@ One that names no record, no sample or several points is an error. For instance,
     {rate}`tut-8 c tut_8_send_reuse_memory 64MiB`           a median rate
     {width}`tut-8 c tut_8_send_reuse_memory 64MiB`          how wide its interval is, in parts of it
     {gain}`tut-8 c 64MiB tut_8_send_heap_size -> tut_8_send_reuse_memory`   how many times as fast
-    {of-ceiling}`tut-10 8KiB "two threads" -> c tut_10_send_reuse_heaps`   its rate, as a share of
+    {of-ceiling}`heap-sizes 8KiB "two threads" -> c tut_8_send_reuse_memory`   its rate, a share of
                                                             what that bare loop reaches
     {per-heap}`page_faults tut-8 c tut_8_send_heap_size 64MiB`      a median count for each heap
     {total}`received_heaps receive-pool c tut_9_recv_memory_pool "link of 4 Gb/s"`   a count, of all
@@ -20,7 +20,7 @@ One that names no record, no sample or several points is an error. For instance,
     {per-gb}`cpu tut-8 c tut_8_send_heap_size 64MiB`        CPU seconds for 10^9 bytes of payload
     {share}`preparing tut-5 tut_4_send_perf random`         a share of a timeline's time:
                                                             preparing, waiting, rest, or sending
-    {busy}`network tut-11 c tut_11_send_batch_heaps 8KiB`   in what share of the time the stream's
+    {busy}`network heap-sizes c tut_13_send_hot 8KiB`       in what share of the time the stream's
                                                             thread worked; or the program's own:
                                                             looking for work is no work
     {spacing}`silence spacing tut_4_send_perf random`       a heap's longest silence between its

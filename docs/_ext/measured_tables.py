@@ -84,7 +84,7 @@ def heap_sizes(record: str) -> list[int]:
 
 def word(heap_size: int) -> str:
     """Return a size of heaps as roles take it."""
-    return units.size(heap_size).replace(" ", "")
+    return units.size(heap_size).replace(" ", "").replace("bytes", "B")
 
 
 # ---- The best of some programs beside the best of others ----

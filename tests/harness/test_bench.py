@@ -74,8 +74,8 @@ def test_a_sweep_has_the_cases_of_its_committed_record_and_a_quick_one_all_of_so
 
 
 def test_every_program_is_in_some_sweep_and_a_sweep_is_found_by_name_and_number():
-    assert sweeps.find_sweep("10") is sweeps.find_sweep("tut-10")
-    assert sweeps.find_sweep("13").name == "targets"  # as it has all of that chapter
+    assert sweeps.find_sweep("10") is sweeps.find_sweep("heap-sizes")
+    assert sweeps.find_sweep("13").name == "heap-sizes"  # as it has all of that chapter
     with pytest.raises(ValueError, match="there are ladder, tut-5"):
         sweeps.find_sweep("tut-99")
     measured = {case.program for sweep in sweeps.SWEEPS for case in sweep.cases}
@@ -144,7 +144,7 @@ def test_threads_are_pinned_to_cores_of_which_none_hinders_the_other(
 
 
 def test_another_installation_is_measured_in_the_same_rounds():
-    sweep = sweeps.find_sweep("tut-10")
+    sweep = sweeps.find_sweep("heap-sizes")
     plan = planning.plan_of(sweep, QUICK, installations={"old": Installed(Path(), Path())})
     ours, old = (
         {
@@ -170,19 +170,19 @@ def test_a_sample_lasts_as_long_as_its_warm_up_lets_one_expect():
 
 
 def test_cases_of_a_peer_that_is_not_installed_are_skipped_and_named(monkeypatch, tmp_path):
-    argv = ("run", "tut-10", "--quick", "--dry-run", "-o", tmp_path / "results")
-    built = "20 of 70 cases of tut-10 are skipped: spead2 has not been built from its source:"
+    argv = ("run", "heap-sizes", "--quick", "--dry-run", "-o", tmp_path / "results")
+    built = "24 of 90 cases of heap-sizes are skipped: spead2 has not been built from its source:"
     done = bench(*argv)
     # All that this build is missing for is no reason to call a run incomplete.
     assert (done.returncode, done.stderr) == (0, f"{built} make peer\n")
-    assert "50 cases, 5 rounds and a warm-up, to " in done.stdout
+    assert "66 cases, 5 rounds and a warm-up, to " in done.stdout
     monkeypatch.setitem(sys.modules, "spead2", None)
     done = bench(*argv)
     assert done.returncode == 3
     first, second = done.stderr.splitlines()
-    assert re.fullmatch(r"10 of 70 cases .* skipped: spead2 is not installed: pip .*", first)
+    assert re.fullmatch(r"3 of 90 cases .* skipped: spead2 is not installed: pip .*", first)
     assert second.startswith(built)
-    assert "40 cases" in done.stdout
+    assert "63 cases" in done.stdout
     assert not (tmp_path / "results").exists()
 
 
@@ -192,7 +192,7 @@ def test_the_peers_second_build_is_found_before_the_first(tmp_path, monkeypatch)
     monkeypatch.setattr(peers, "_FROM_SOURCE", tmp_path)
     (case,) = (
         case
-        for case in sweeps.find_sweep("tut-11").quick
+        for case in sweeps.find_sweep("heap-sizes").quick
         if (case.implementation, case.language) == ("spead2-source", "python")
         and case.heap_size == 8192
         and "batch" in case.program
@@ -440,9 +440,9 @@ def test_every_command_has_help_with_an_example(name):
     ("arguments", "words"),
     [
         (["run", "tut-99"], "there is no sweep 'tut-99'"),
-        (["run", "tut-10", "--rounds", "0"], "--rounds"),
-        (["run", "tut-10", "--beside", "old"], "--beside is 'old'"),
-        (["run", "tut-10", "--beside", "ours=python3"], "--beside is"),
+        (["run", "heap-sizes", "--rounds", "0"], "--rounds"),
+        (["run", "heap-sizes", "--beside", "old"], "--beside is 'old'"),
+        (["run", "heap-sizes", "--beside", "ours=python3"], "--beside is"),
         (["compare", "some.jsonl"], "Missing option '--before'"),
     ],
 )

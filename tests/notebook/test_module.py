@@ -563,7 +563,7 @@ def test_the_model_says_what_overlapping_gains_and_the_runs_what_it_did(capsys):
 
 
 def test_two_programs_are_drawn_by_the_size_of_heaps_with_what_is_gained():
-    drawn = notebook.by_heap_size("A", "tut-11", batches="11", a_call_for_each="10")
+    drawn = notebook.by_heap_size("A", "heap-sizes", batches="11", a_call_for_each="10")
     assert (drawn.finding, drawn.names) == ("A make", ("a call for each", "batches"))
     programs = [(one.before.program, one.after.program) for one in drawn.pairs]
     assert programs == [("tut_10_send_reuse_heaps", "tut_11_send_batch_heaps")] * 2

@@ -99,7 +99,7 @@ def test_what_cannot_be_drawn_is_refused():
     bare = [one for one in recording.samples if one.series == BARE]
     twice = [make_sample(TEN, "c", 100.0, packet_size=size) for size in (1472, 9000)]
     for samples, words in (
-        (bare, f"no sample of {TEN}: python -m bench run tut-10"),
+        (bare, f"no sample of {TEN}: python -m bench run heap-sizes"),
         (twice, "several samples of"),
     ):
         with pytest.raises(ValueError, match=words):

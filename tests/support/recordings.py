@@ -102,7 +102,7 @@ AFTER = plots.Sweep(
     "Heaps used again make",
     compared((EIGHT, ""), (TEN, "")),
     ("chapter 8", "chapter 10"),
-    "tut-10",
+    "heap-sizes",
     limit=BARE,
 )
 

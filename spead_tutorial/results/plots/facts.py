@@ -203,7 +203,9 @@ def caption(recording: Recording, shown: str = _BARS) -> str:
 
 def _machine(facts: dict[str, object]) -> str:
     virtual = facts.get("virtualisation")
-    cores = f"{facts.get('cpu') or 'unknown CPU'}, {facts.get('usable_cores')} cores"
+    cpu = str(facts.get("cpu") or "unknown CPU")
+    cpu = cpu.replace("(R)", "").removesuffix(" Processor")  # captions have little room
+    cores = f"{cpu}, {facts.get('usable_cores')} cores"
     return cores + (f" ({virtual})" if virtual not in (None, "none") else "")
 
 
