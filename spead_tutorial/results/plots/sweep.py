@@ -115,9 +115,9 @@ class Sweep:
         if not ends:
             return f"{self.finding} {facts.NO_DIFFERENCE}", subtitle
         said = [facts.told({who: some.get(x) for who, some in gains.items()}) for x in ends]
-        lost = [f"{size(x)} heaps: {words}" for x, words in zip(ends[1:], said[1:], strict=True)]
+        lost = [f"{_heaps(x)}: {words}" for x, words in zip(ends[1:], said[1:], strict=True)]
         subtitle = ". ".join(filter(None, (subtitle, *lost)))
-        return f"{self.finding} {size(ends[0])} heaps {said[0]}", subtitle
+        return f"{self.finding} {_heaps(ends[0])} {said[0]}", subtitle
 
 
 def compared(before: tuple[str, str], after: tuple[str, str]) -> tuple[Compared, ...]:
@@ -145,3 +145,8 @@ receiving = Sweep(
     subtitle="Receivers that empty a full socket; spead2 built from its source",
     rate="payload received in MB/s",
 )
+
+
+def _heaps(n_bytes: float) -> str:
+    """Return heaps of a size as a title has them: 8 KiB heaps, or 256-byte heaps."""
+    return f"{size(n_bytes)} heaps".replace(" bytes ", "-byte ")
