@@ -69,7 +69,11 @@ class Sweep:
         """Return where heaps begin of which a cache does not hold those in use at once."""
         caches = recording.header.machine.get("caches_bytes") or {}
         held = [name for name in ("L2", "L3") if self.at_once and caches.get(name)]
-        return {scale.place(caches[one] / self.at_once): f"more than {one} holds" for one in held}
+        largest = max(sample.heap_size for sample in recording.samples)
+        places = {one: caches[one] / self.at_once for one in held}
+        return {
+            scale.place(x): f"more than {one} holds" for one, x in places.items() if x < largest
+        }
 
     def _curve(
         self, pair: Compared, series: Series, points: Mapping[int, facts.Point]
