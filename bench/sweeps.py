@@ -218,11 +218,12 @@ def _heap_sizes() -> Sweep:
 
     Chapter 11 once more with packets that are equal where heaps have two of them.
     """
-    one = (_EIGHT, _MORE, _TEN, "tut_11_send_list_of_heaps", _ELEVEN)
+    threaded = (_EIGHT, _MORE, _TEN, "tut_11_send_list_of_heaps", _ELEVEN)
+    unthreaded = ("tut_13_send_no_thread", _THIRTEEN, _SIXTEEN)
     return _sweep(
         "heap-sizes",
         "the chapters from 8 on with heaps of all sizes, beside spead2 and bare loops",
-        _cross(_ours(*one, "tut_13_send_no_thread", _THIRTEEN, _SIXTEEN), heap_size=_HEAP_SIZES),
+        _cross(_ours(*threaded, *unthreaded), heap_size=_HEAP_SIZES),
         _cross([_WHEEL, *_built(_EIGHT, _TEN, _ELEVEN)], heap_size=_HEAP_SIZES),
         _loops(_HEAP_SIZES, _TWO, _ONE),
         _cross([*_ours(_FOURTEEN), *_built(_FOURTEEN)], heap_size=_HEAP_SIZES, streams=[2]),

@@ -81,7 +81,8 @@ def test_a_machine_has_its_own_rates_beside_what_it_is_and_the_reference_comes_f
         elif "heaps of" in head:
             assert len(set(cells)) == 1, head  # gains do not depend on how fast it is
     reference, other, _ = found["Machine"]
-    assert re.fullmatch(r"\{download\}`.+, 2 .+ladder.jsonl>` \(reference\)", reference)
+    cpu = re.escape(json.loads(LADDER.open().readline())["machine"]["cpu"])
+    assert re.fullmatch(rf"\{{download\}}`{cpu}, 2 .+ladder.jsonl>` \(reference\)", reference)
     assert other.startswith("{download}`Made-up &lt;Big&gt; 64, 64 cores, ")
     assert found["Kernel"][1:] == ["Linux 6.2.10", "Linux 5.10.1"]
     unknown = columns(machines, "cpp").items()  # which these records have nothing of

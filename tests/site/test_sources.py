@@ -456,7 +456,7 @@ def test_all_records_are_of_one_machine_or_pages_name_the_other():
     for page in PAGES:
         text = page.read_text()
         for record in elsewhere:
-            if re.search(rf"(}}`|-table}} )([a-z_]+ )?{record}(?![\w-])", text):
+            if re.search(rf"(}}`|-table}} )([a-z_-]+ )?{record}(?![\w-])", text):
                 assert f"{{fact}}`cpu {record}`" in text, page
 
 

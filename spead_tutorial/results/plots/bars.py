@@ -117,9 +117,9 @@ class Bars(Panel):
         """Draw the scale, the names, and the bars with their values."""
         count_down(axis, self.height)
         axis.set(xlim=(0, self.most or 1), xlabel=self.label)
+        axis.locator_params(axis="x", nbins=5 if self.even else 4)
         ticks = [x for x in axis.get_xticks() if 0 <= x <= 0.96 * (self.most or 1)]
         axis.set_xticks(ticks)  # a number at the very end would be cut off
-        axis.locator_params(axis="x", nbins=5 if self.even else 4)
         axis.xaxis.set_major_formatter(lambda x, _: marked(x / self.scaled))
         axis.axvline(self.even, color=theme.faint, linewidth=1.2)
         for middle, group in self._middles() if self.is_first else ():

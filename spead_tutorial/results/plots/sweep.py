@@ -52,9 +52,10 @@ class Sweep:
         """Return the picture of a recording."""
         panels = dict(self._panels(recording))
         found = [points for lines in panels.values() for points in lines.values()]
-        scale = curves.sizes({x for points in found for x in points})
+        heap_sizes = {x for points in found for x in points}
+        scale = curves.sizes(heap_sizes)
         most = facts.highest(point for points in found for point in points.values())
-        rows, held = [], self._held(recording, scale)
+        rows, held = [], self._held(recording, scale, max(heap_sizes, default=0))
         for n, (pair, lines) in enumerate(panels.items()):
             its = [self._curve(pair, series, points) for series, points in lines.items()]
             name = pair.name if n else f"{pair.name}: {self.rate}"
@@ -65,14 +66,13 @@ class Sweep:
         what = "Lines: the rate in MB/s against the size of a heap."
         return Picture(title, subtitle, rows, what, facts.caption(recording, curves.SHOWN))
 
-    def _held(self, recording: Recording, scale: curves.Scale) -> dict[float, str]:
+    def _held(self, recording: Recording, scale: curves.Scale, largest: float) -> dict[float, str]:
         """Return where heaps begin of which a cache does not hold those in use at once."""
         caches = recording.header.machine.get("caches_bytes") or {}
         held = [name for name in ("L2", "L3") if self.at_once and caches.get(name)]
-        largest = max(sample.heap_size for sample in recording.samples)
-        places = {one: caches[one] / self.at_once for one in held}
+        places = {name: caches[name] / self.at_once for name in held}
         return {
-            scale.place(x): f"more than {one} holds" for one, x in places.items() if x < largest
+            scale.place(x): f"more than {name} holds" for name, x in places.items() if x < largest
         }
 
     def _curve(
