@@ -232,14 +232,15 @@ def printed(receiver: Receiver, n: int) -> list[str]:
 @receiver_language
 def test_with_lossy_the_others_go_on_where_a_sender_sends_nothing(lab, language):
     receiver = Receiver(lab, language, "--senders", "2", "--lossy", name=CHAPTER_19)
-    send(lab, flat(chunks_of(WINDOW + 2)))
-    lines = printed(receiver, 2)
+    send(lab, flat(chunks_of(WINDOW + 3)))
+    lines = printed(receiver, 3)  # the third, with the first packet of the last heap
     assert lines[0] == "Timestamp: 0          Power: 1.00 Senders: 1 of 2\n"
     assert lines[1].startswith(f"Timestamp: {IN_CHUNK * SIZE} ")
     receiver.process.send_signal(signal.SIGINT)
     done = receiver.end()
     assert done.status == 130
-    assert f"\nsender 0: {WINDOW + 2} heaps, " in done.output
+    (heaps,) = re.findall(r"\nsender 0: (\d+) heaps, ", done.output)
+    assert int(heaps) in (WINDOW + 2, WINDOW + 3)  # of the last one, the rest may not have come
     assert "\nwaits for a sender: 0\n" in done.output
 
 
